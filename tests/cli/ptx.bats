@@ -39,15 +39,18 @@ carried() { sed -n 's/^    "\(.*\)\\n"$/\1/p' "$SOURCES/fold_ptx.c"; }
     clean
 }
 
-@test "ptxas compiles the kernel with which the GPU kit keeps a GPU busy, too" {
-    local arch
+@test "ptxas compiles the kernels of the GPU kit that keep a GPU busy and let it fault, too" {
+    local arch source
 
     command -v ptxas >/dev/null || skip "no ptxas here"
-    sed -n 's/^[^"]*"\(.*\)\\n";\{0,1\}$/\1/p' "$DTRUN_SOURCE/tests/gpu/spin.c" >"$T/spin.ptx"
-    grep -q '^\.visible \.entry spin(' "$T/spin.ptx"
-    for arch in sm_75 sm_90; do
-        ptxas -arch=$arch -o "$T/$arch" "$T/spin.ptx"
-        [ -s "$T/$arch" ]
+    for source in gpu/spin rank/gpu; do
+        sed -n 's/^[^"]*"\(.*\)\\n";\{0,1\}$/\1/p' "$DTRUN_SOURCE/tests/$source.c" >"$T/kernel.ptx"
+        grep -q '^\.visible \.entry \(spin\|fault\)(' "$T/kernel.ptx"
+        for arch in sm_75 sm_90; do
+            rm -f "$T/$arch"
+            ptxas -arch=$arch -o "$T/$arch" "$T/kernel.ptx"
+            [ -s "$T/$arch" ]
+        done
     done
     clean
 }
