@@ -99,8 +99,8 @@ static bool is_from_batch_daemon(const struct dt_jobsignals *s, pid_t sender)
     return (sender > 0 && sender == s->daemon) || is_batch_daemon(sender);
 }
 
-/* Who signals both processes of the agent, as these daemons and pkill do, means the job once. On a
- * crowded machine the keeper may pass on its signal seconds later. */
+/* A sender that signals both processes of the agent, as these daemons and pkill do, means the job
+ * once. On a crowded machine the keeper may pass on its signal seconds later. */
 static bool is_second(struct dt_jobsignals *s, int i, bool direct)
 {
     uint64_t now = dt_now_ns(), *first = s->first_ns[i];

@@ -123,10 +123,11 @@ static void answer(struct client *c)
  * one must wait outside. */
 static bool make_room(struct dt_rendezvous *r)
 {
-    struct client *c = least_wanted(r);
+    struct client *c;
 
     if (r->n < r->max)
         return true;
+    c = least_wanted(r);
     if (c->stage == WAITING)
         answer(c);
     else if (c->stage != LEAVING && dt_now_ns() < c->began_ns + ARRIVAL_MS * 1000000ull)

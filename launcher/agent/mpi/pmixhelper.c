@@ -125,32 +125,36 @@ bool dt_pmixhelper_died(struct dt_pmixhelper *h, const siginfo_t *info)
     return true;
 }
 
+static void feed(struct dt_pmixhelper *h, const char *bytes, size_t n)
+{
+    const char *why = NULL;
+
+    if (dt_unframe_feed(&h->unframe, bytes, n, on_pmix_message, h, &why) != 0)
+        give_up(h, why ? why : "dtrun-pmix sent a malformed message");
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct dt_pmixhelper *h = stream->data;
-    const char *why = NULL;
 
     if (n == UV_EOF || n == UV_ECONNRESET)
         on_end(h);
     else if (n < 0)
         give_up(h, uv_strerror((int)n));
-    else if (dt_unframe_feed(&h->unframe, buf->base, (size_t)n, on_pmix_message, h, &why) != 0)
-        give_up(h, why ? why : "dtrun-pmix sent a malformed message");
+    else
+        feed(h, buf->base, (size_t)n);
 }
 
 void dt_pmixhelper_drain(struct dt_pmixhelper *h)
 {
     static char bytes[64 * 1024];
-    const char *why = NULL;
     uv_os_fd_t fd;
     ssize_t n;
 
     if (!h || h->closed || h->ended || uv_fileno((uv_handle_t *)&h->pipe, &fd) < 0)
         return;
-    while (!h->closed && (n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
-        if (dt_unframe_feed(&h->unframe, bytes, (size_t)n, on_pmix_message, h, &why) != 0)
-            give_up(h, why ? why : "dtrun-pmix sent a malformed message");
-    }
+    while (!h->closed && (n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+        feed(h, bytes, (size_t)n);
 }
 
 /* ---- what it is sent ---- */

@@ -39,9 +39,9 @@ static bool is_ncclfile(int fd)
 }
 
 /* The kernel grants this lease only if nobody has the file open or mapped for writing, in whatever
- * namespace. /proc would not show that: a user may not read all of his own processes. Who opens the
- * file meanwhile waits until the lease ends, and this process gets a signal, which would end it if
- * it were the usual one (SIGIO). */
+ * namespace. /proc would not show that: a user may not read all of his own processes. A process
+ * that opens the file meanwhile waits until the lease ends, and this one gets a signal, which would
+ * end it if it were the usual one (SIGIO). */
 static bool take_lease(int fd)
 {
     return fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
