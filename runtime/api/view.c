@@ -11,7 +11,7 @@
 #include "runtime/comm/views.h"
 #include "runtime/gpu/device/pinned.h"
 #include "runtime/gpu/device/stream.h"
-#include "runtime/gpu/device/wait.h"
+#include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
@@ -297,11 +297,6 @@ void dt_view_free_all(void)
 
 /* ---- waiting ---- */
 
-static dt_result_t await_event(struct dt_comm *c, void *order)
-{
-    return dt_gpu_await(c, &c->coll_error, ((struct dt_gpu_order *)order)->events[0], 0);
-}
-
 /* Waits in its turn: all collectives that were enqueued before have been executed by then. */
 static dt_result_t await_stream(const char *name, struct view *v, struct dt_gpu_order *order)
 {
@@ -316,7 +311,7 @@ static dt_result_t await_stream(const char *name, struct view *v, struct dt_gpu_
     if (result) {
         r = dt_cuda_fail(name, "cuCtxPushCurrent", result);
     } else {
-        r = dt_comm_aside(c, DT_CALL_GPU_COPY, await_event, order);
+        r = dt_gpu_await_event(c, order->events[0]);
         if (r == DT_OK)
             dt_gpu_stream_make_missing(&v->stream);
         dt_cuda_leave(&scope);

@@ -38,9 +38,14 @@ static dt_result_t wait_for(struct dt_comm *c, void *event)
     return dt_gpu_await(c, &c->coll_error, event, 0);
 }
 
-static dt_result_t await_event(void *c, CUevent event)
+dt_result_t dt_gpu_await_event(struct dt_comm *c, CUevent event)
 {
     return dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, event);
+}
+
+static dt_result_t await_event(void *c, CUevent event)
+{
+    return dt_gpu_await_event(c, event);
 }
 
 dt_result_t dt_gpu_await_order(struct dt_comm *c, const struct dt_gpu_order *order)

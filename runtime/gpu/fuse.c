@@ -125,16 +125,6 @@ static CUresult queue_group(struct fuse_copies *q, const struct dt_operation *pa
     return dt_cuda()->cuEventRecord(q->f->copied, q->f->stream);
 }
 
-static dt_result_t wait_for_copies(struct dt_comm *c, void *copied)
-{
-    return dt_gpu_await(c, &c->coll_error, copied, 0);
-}
-
-static dt_result_t await_copies(struct dt_comm *c, const struct dt_gpu_fuse *f)
-{
-    return dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for_copies, f->copied);
-}
-
 /* Does not wait for the last group. */
 static dt_result_t queue_copies(struct dt_comm *c, struct fuse_copies q,
                                 const struct dt_operation *parts, size_t n)
@@ -148,7 +138,7 @@ static dt_result_t queue_copies(struct dt_comm *c, struct fuse_copies q,
         if (result)
             return dt_gpu_fail(c, q.function, result);
         if (left > GROUP)
-            r = await_copies(c, q.f);
+            r = dt_gpu_await_event(c, q.f->copied);
     }
     return r;
 }
@@ -248,7 +238,7 @@ static dt_result_t make_in_context(struct dt_comm *c, struct dt_gpu_fuse *f,
     q.packs = false;
     if (r == DT_OK)
         r = queue_copies(c, q, parts, n);
-    return r == DT_OK ? await_copies(c, f) : r;
+    return r == DT_OK ? dt_gpu_await_event(c, f->copied) : r;
 }
 
 static dt_result_t make_fused(struct dt_comm *c, struct dt_gpu_fuse *f,

@@ -2,7 +2,6 @@
 
 #include "runtime/comm/collective.h"
 #include "runtime/gpu/device/copies.h"
-#include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/extents.h"
 #include "runtime/gpu/gpu.h"
@@ -12,25 +11,10 @@
 
 /* ---- copies ---- */
 
-struct copying {
-    int slot;
-    CUresult queued;
-};
-
-static dt_result_t wait_for_copy(struct dt_comm *c, void *arg)
-{
-    const struct copying *copying = arg;
-
-    if (copying->queued)
-        return dt_gpu_coll_error(c, &c->coll_error, "cuMemcpyAsync", copying->queued);
-    return dt_gpu_await(c, &c->coll_error, c->gpu->copies->copied[copying->slot], 0);
-}
-
 static dt_result_t await_copy(struct dt_comm *c, int slot, CUresult queued)
 {
-    struct copying copying = { slot, queued };
-
-    return dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for_copy, &copying);
+    return queued ? dt_gpu_fail(c, "cuMemcpyAsync", queued)
+                  : dt_gpu_await_event(c, c->gpu->copies->copied[slot]);
 }
 
 /* ---- in chunks ---- */
