@@ -315,6 +315,7 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
 
 void dt_job_shown(struct dt_job *j, uint32_t number, int fd, size_t n)
 {
+    j->core.output_moved = true;
     dt_rank_io_shown(&j->io, number, fd, n);
 }
 
@@ -410,6 +411,9 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
         break;
     case DT_TIMER_PATIENCE:
         dt_stopping_on_patience_over(&j->core);
+        break;
+    case DT_TIMER_READER:
+        dt_stopping_on_reader_late(&j->core);
         break;
     case DT_TIMER_CUT:
         dt_stopping_on_cut(&j->core);

@@ -16,6 +16,21 @@ void dt_rank_io_shown(const struct dt_rank_io *io, uint32_t number, int fd, size
         dt_hostlink_send(link_of(io, node), DT_MSG_CREDIT, &m);
 }
 
+static void credit_all(const struct dt_rank_io *io, int fd)
+{
+    for (uint32_t i = 0; i < io->core->ranks.nprocs; i++)
+        dt_rank_io_shown(io, i, fd, DT_STREAM_CREDIT);
+}
+
+void dt_rank_io_drop(struct dt_core *core)
+{
+    const struct dt_rank_io io = { .core = core };
+
+    core->output_dropped = true;
+    credit_all(&io, STDOUT_FILENO);
+    credit_all(&io, STDERR_FILENO);
+}
+
 /* The stream whose last lines say why a rank died. */
 static int tail_fd(const struct dt_rank_io *io)
 {
@@ -41,7 +56,10 @@ void dt_rank_io_on_output(const struct dt_rank_io *io, const struct dt_msg_outpu
         dt_tail_feed(&io->core->ranks.v[m->rank].tail, (const char *)m->data.p, m->data.n);
     if (io->core->outcome.has_cause)
         io->core->outcome.lines_since += count_lines((const char *)m->data.p, m->data.n);
-    ops->output(ops->arg, m->rank, m->fd, m->data.p, m->data.n);
+    if (io->core->output_dropped)
+        dt_rank_io_shown(io, m->rank, m->fd, m->data.n);
+    else
+        ops->output(ops->arg, m->rank, m->fd, m->data.p, m->data.n);
 }
 
 void dt_rank_io_on_output_eof(const struct dt_rank_io *io, const struct dt_msg_output_eof *m)

@@ -7,11 +7,13 @@
 #include "launcher/base/error.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/job/rank_io.h"
 #include "launcher/watch/signal_meaning.h"
 #include "launcher/watch/words.h"
 
 enum {
     KILL_PATIENCE_MS = 2000, /* after KILL, and after END: then connections are closed */
+    READER_MS = 2000,        /* for a reader that reads nothing, once the job was told to stop */
     AGAIN_MS = 100,          /* while the job may still wait for its ranks or agents */
     CUT_MS = 500,            /* leaves time to write the messages that dtrun has just printed */
 };
@@ -21,20 +23,63 @@ static uint32_t grace_ms(const struct dt_core *c)
     return (uint32_t)c->config->kill_grace_s * 1000;
 }
 
-/* A job that was told to stop waits neither for a reader that reads nothing nor for a file system
- * that does not respond. */
-static void drop_output(struct dt_core *c)
+static void say_dropped(const char *what)
 {
-    const char *what = c->ops->output_awaits(c->ops->arg);
+    dt_say("the last output was not %s for %d s and is dropped", what, READER_MS / 1000);
+}
 
-    if (c->state != DT_JOB_ENDING || !c->told_to_stop || c->output_dropped || !what)
-        return;
-    dt_say("the last output was not %s for %d s and is dropped", what, KILL_PATIENCE_MS / 1000);
+static void drop_last_output(struct dt_core *c, const char *what)
+{
+    say_dropped(what);
     if (c->outcome.exit_code == 0)
         dt_core_end(c, DT_EV_STOP, DT_EXIT_TIMEOUT,
                     dt_xasprintf("output was not %s in time", what));
     else
         dt_stopping_cut(c);
+}
+
+/* A rank that waits for a reader cannot save its state, and its agent reports its end only after
+ * its output. */
+static void drop_output_of_ranks(struct dt_core *c, const char *what)
+{
+    say_dropped(what);
+    dt_rank_io_drop(c);
+    if (!dt_timers_is_running(&c->timers, DT_TIMER_GRACE))
+        dt_timers_set(&c->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
+}
+
+static void await_reader(struct dt_core *c)
+{
+    c->output_moved = false;
+    dt_timers_set(&c->timers, DT_TIMER_READER, READER_MS);
+}
+
+static void check_reader(struct dt_core *c)
+{
+    const char *what = c->ops->output_awaits(c->ops->arg);
+
+    if (what && !c->output_moved)
+        drop_output_of_ranks(c, what);
+    else
+        await_reader(c);
+}
+
+/* Once the output of ranks was dropped, only dtrun's own messages are left. */
+void dt_stopping_on_reader_late(struct dt_core *c)
+{
+    if (c->state == DT_JOB_STOPPING && !c->output_dropped) {
+        check_reader(c);
+    } else if (c->state == DT_JOB_ENDING && c->output_dropped) {
+        c->output_left = true;
+        dt_core_check_idle(c);
+    }
+}
+
+/* Returns what a job that was told to stop awaits in vain: a reader that reads nothing, or a file
+ * system that does not respond. */
+static const char *awaited_in_vain(const struct dt_core *c)
+{
+    return c->told_to_stop && !c->output_dropped ? c->ops->output_awaits(c->ops->arg) : NULL;
 }
 
 /* dtrun ends without knowing how the ranks there end. */
@@ -55,12 +100,24 @@ static void report_silent_hosts(const struct dt_core *c)
     }
 }
 
-void dt_stopping_on_patience_over(struct dt_core *c)
+static void end_connections(struct dt_core *c)
 {
-    drop_output(c);
     report_silent_hosts(c);
     dt_hostlinks_close_all(&c->links);
     dt_core_check_idle(c);
+}
+
+void dt_stopping_on_patience_over(struct dt_core *c)
+{
+    const char *what = awaited_in_vain(c);
+
+    if (what && c->state == DT_JOB_STOPPING) {
+        drop_output_of_ranks(c, what);
+        return;
+    }
+    if (what)
+        drop_last_output(c, what);
+    end_connections(c);
 }
 
 static void begin(struct dt_core *c)
@@ -102,6 +159,7 @@ void dt_stopping_stop(struct dt_core *c)
     else
         dt_hostlinks_send_all(&c->links, DT_MSG_STOP, &stop);
     dt_timers_set(&c->timers, DT_TIMER_GRACE, grace_ms(c));
+    await_reader(c);
     dt_core_check_idle(c);
 }
 
@@ -123,13 +181,15 @@ void dt_stopping_end_agents(struct dt_core *c)
     dt_hostlinks_end_all(&c->links);
     dt_timers_stop(&c->timers, DT_TIMER_GRACE);
     dt_timers_set(&c->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
+    if (c->output_dropped)
+        dt_timers_set(&c->timers, DT_TIMER_READER, CUT_MS);
     dt_core_check_idle(c);
 }
 
 void dt_stopping_on_cut(struct dt_core *c)
 {
-    c->output_dropped = true;
-    dt_stopping_on_patience_over(c);
+    c->output_left = true;
+    end_connections(c);
 }
 
 void dt_stopping_cut(struct dt_core *c)

@@ -15,6 +15,7 @@ void dt_stopping_end_agents(struct dt_core *c); /* no rank is left */
 void dt_stopping_cut(struct dt_core *c);        /* no longer waits for agents and output */
 
 void dt_stopping_on_patience_over(struct dt_core *c);           /* DT_TIMER_PATIENCE */
+void dt_stopping_on_reader_late(struct dt_core *c);             /* DT_TIMER_READER */
 void dt_stopping_on_cut(struct dt_core *c);                     /* DT_TIMER_CUT */
 void dt_stopping_on_timeout(struct dt_core *c);                 /* DT_TIMER_TIMEOUT */
 void dt_stopping_on_stdin_failed(struct dt_core *c, int error); /* error: as errno */

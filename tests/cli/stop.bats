@@ -757,6 +757,36 @@ only_dtrun_is_left() {
     clean
 }
 
+@test "ranks that are told to stop while nobody reads their output still save their state" {
+    mkfifo "$OUT"
+    exec 9<>"$OUT"
+    head -c 65536 /dev/zero >&9 # the pipe is full
+    for how in TERM INT; do
+        dtrun_start --kill-grace 600 -np 2 python3 -c '
+import os, signal, sys
+def save(signo, frame):
+    os.write(1, b"x" * 400000)  # more than any queue takes
+    open("saved." + os.environ["DTRUN_RANK"], "w")
+    os._exit(3)
+for s in signal.SIGTERM, signal.SIGINT:
+    signal.signal(s, save)
+open("ready." + os.environ["DTRUN_RANK"], "w")
+while True:
+    signal.pause()' 9>&-
+        await test -e ready.0
+        await test -e ready.1
+        kill -$how "$BACKGROUND"
+        dtrun_wait
+        test -e saved.0 -a -e saved.1
+        [ $how = INT ] || code_is 143
+        grep "the last output was not read for 2 s and is dropped" "$ERR" || { cat "$ERR"; false; }
+        ! grep "has not confirmed" "$ERR" || false
+        clean
+        rm ready.? saved.?
+    done
+    code_is 130
+}
+
 @test "a reader that takes no output does not hold up a job that is told to stop" {
     mkfifo "$OUT"
     exec 9<>"$OUT"
@@ -768,6 +798,7 @@ only_dtrun_is_left() {
         dtrun_wait
         case $how in TERM) code_is 143 ;; INT) code_is 130 ;; TIMEOUT) code_is 124 ;; esac
         grep "the last output was not read for 2 s and is dropped" "$ERR" || { cat "$ERR"; false; }
+        ! grep "has not confirmed" "$ERR" || false
         clean
         rm written
     done

@@ -479,7 +479,7 @@ void sim_check_said(struct sim_world *w, const char *line)
     sim_check_one_machine_said(w, line);
     sim_check_recovery_said(w, line);
     sim_check_warned(w, line);
-    w->witness.said_dropped |= strstr(line, "the last output was not ") != NULL;
+    sim_check_output_said(w, line);
     w->witness.said_behind |= strstr(line, "although a checkpoint of step ") != NULL;
     if (strncmp(line, "dtrun: restarting ", 18) != 0)
         return;

@@ -402,6 +402,7 @@ static void show(struct sim_world *w, struct sim_event *e)
     int fd = (int)(e->epoch % SIM_STREAMS) + 1;
 
     w->owed -= e->n;
+    w->read_ns = w->now_ns;
     if (w->ended)
         return;
     dt_job_shown(w->job, rank, fd, e->n);

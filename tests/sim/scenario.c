@@ -270,6 +270,16 @@ static void start_slowly(struct sim_chance *c, struct sim_scenario *s)
                                 .code = PICK(c, user_signals) };
 }
 
+/* Ranks may wait for the reader, too. */
+static void read_late(struct sim_chance *c, struct sim_scenario *s, uint64_t most_ns)
+{
+    s->reader_ns = sim_between(c, SIM_S, most_ns);
+    if (sim_percent(c, 50)) {
+        s->lines = 1;
+        s->floods = true;
+    }
+}
+
 /* The user insists, or continues a job and stops it again. Ranks that hang do not end by
  * themselves. */
 static void insist(struct sim_chance *c, struct sim_scenario *s)
@@ -290,7 +300,7 @@ static void insist(struct sim_chance *c, struct sim_scenario *s)
         s->faults[0].rank = (uint32_t)sim_below(c, s->np);
     }
     if (sim_percent(c, 30))
-        s->reader_ns = sim_between(c, SIM_S, 60 * SIM_S);
+        read_late(c, s, 60 * SIM_S);
 }
 
 /* Ranks start again, on hosts that are slow or lost, and meanwhile something else happens. */
@@ -433,7 +443,7 @@ static void add_options(struct sim_chance *c, struct sim_scenario *s)
     s->terminal = sim_percent(c, 30);
     s->forgets = s->linked && sim_percent(c, 6);
     if (sim_percent(c, 4))
-        s->reader_ns = sim_between(c, SIM_S, 6 * SIM_S);
+        read_late(c, s, 6 * SIM_S);
     if (sim_percent(c, 4))
         start_slowly(c, s);
     else if (sim_percent(c, 4))

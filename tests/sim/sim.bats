@@ -293,6 +293,12 @@ caught() {
 @test "the simulator catches output that is dropped before somebody reads it" {
     caught "output that nobody reads yet is dropped"
 }
+@test "the simulator catches ranks that wait for a reader whose output dtrun drops" {
+    caught "ranks wait for a reader although dtrun drops what they print"
+}
+@test "the simulator catches output that is dropped while somebody reads it" {
+    caught "output that is being read is dropped"
+}
 @test "the simulator catches too many hosts that connect at once" {
     caught "too many hosts connect at once"
 }

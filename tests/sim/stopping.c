@@ -20,12 +20,17 @@ static uint64_t grace_ms(const struct sim_world *w)
 
 /* ---- STOP ---- */
 
-/* Whether the ranks of a job that was told to end may be killed by now. */
-static bool is_grace_over(const struct sim_world *w)
+/* Whether the ranks of a job that was told to end may have been killed ms ago. */
+static bool is_grace_over(const struct sim_world *w, uint64_t ms)
 {
     const struct sim_witness *x = &w->witness;
 
-    return x->insisted || w->now_ns - x->orders[0].at_ns >= grace_ms(w) * SIM_MS;
+    return x->insisted || w->now_ns - x->orders[0].at_ns >= (grace_ms(w) + ms) * SIM_MS;
+}
+
+bool sim_is_reader_late(const struct sim_world *w)
+{
+    return w->witness.finished || (w->witness.norders && is_grace_over(w, PATIENCE_MS));
 }
 
 /* Ranks that are started again, or that cannot all be started, get no grace, unless they leave a
@@ -37,7 +42,7 @@ static void check_grace(struct sim_world *w, const struct dt_msg_stop *m)
 
     if (m->grace_ms && m->grace_ms != grace_ms(w))
         sim_broken(w, "STOP gives ranks %u ms", m->grace_ms);
-    if (x->norders ? !m->grace_ms && !is_grace_over(w) && !at_once
+    if (x->norders ? !m->grace_ms && !is_grace_over(w, 0) && !at_once
                    : (m->grace_ms == 0) != (at_once || grace_ms(w) == 0))
         sim_broken(w, "STOP gives ranks %u ms, and ranks are %s", m->grace_ms,
                    at_once ? "to be ended at once" : "to have a grace");

@@ -366,6 +366,7 @@ struct sim_world {
     struct sim_hang hang;
     bool triggered[SIM_INJECT_MAX]; /* dtrun knows that this fault of --inject was triggered */
     uint64_t owed;                  /* bytes that the reader has still to take */
+    uint64_t read_ns;               /* when it last took some */
     uint32_t well_generation;       /* of which `well` ranks have exited with 0 */
     uint32_t well;
     int64_t durable;           /* step of the newest checkpoint, or -1 */
@@ -472,6 +473,8 @@ void sim_check_quiet_told(struct sim_world *w, const struct dt_msg_output_quiet 
 void sim_check_output_quiet(struct sim_world *w, uint32_t rank, int fd);
 void sim_check_quiet_shown(struct sim_world *w);
 void sim_check_output_eof(struct sim_world *w, uint32_t rank, int fd);
+/* The engine drops output that nobody reads, or says that hosts are silent. */
+void sim_check_output_said(struct sim_world *w, const char *line);
 /* A host is done with the generation, so its ranks' output must have been shown as a whole. */
 void sim_check_streams_whole(struct sim_world *w, const struct sim_agent *a);
 /* The streams of the agent's ranks must have ended, even those that were cut short. */
@@ -555,6 +558,8 @@ void sim_check_reach_handled(struct sim_world *w);
 void sim_check_stop(struct sim_world *w, struct sim_conn *c, const struct dt_msg_stop *m);
 void sim_stopping_ordered(struct sim_world *w); /* something has just ended the job */
 bool sim_is_insisting(const struct sim_world *w, int signo);
+/* Whether dtrun may drop output even if some is being read. */
+bool sim_is_reader_late(const struct sim_world *w);
 void sim_check_insisted(struct sim_world *w);  /* dtrun has handled that signal */
 void sim_check_left(struct sim_world *w);      /* dtrun has handled the end of a connection */
 void sim_check_suspended(struct sim_world *w); /* dtrun is about to stop itself */

@@ -30,7 +30,9 @@ struct dt_core {
     /* by a signal, --timeout, or because the reader of dtrun's output has gone */
     bool told_to_stop;
     struct dt_outcome outcome;
-    bool output_dropped; /* the job ends without waiting for output that no one reads */
+    bool output_moved;   /* some was shown since DT_TIMER_READER was set */
+    bool output_dropped; /* that of ranks */
+    bool output_left;    /* the job ends without waiting for output that nobody reads */
 };
 
 void dt_core_init(struct dt_core *c, const struct dt_job_config *config,

@@ -979,6 +979,42 @@ static void a_stop_while_connecting_waits_for_no_reader(void **state)
     end(&w);
 }
 
+static void a_job_told_to_stop_drops_output_only_once_its_reader_is_stuck(void **state)
+{
+    union dt_msg more = { .output = { .rank = 0, .fd = 1, .data = { (uint8_t *)"more", 4 } } };
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    w.awaits = "read";
+    dt_job_signal(w.job, SIGTERM);
+    dt_job_shown(w.job, 0, 1, 10);
+    assert_last_sent(&w, 0, DT_MSG_CREDIT);
+    w.nsent[0] = w.nsent[1] = 0;
+    dt_job_timer(w.job, DT_TIMER_READER);
+    assert_int_equal(w.nsent[0] + w.nsent[1], 0);
+    dt_job_timer(w.job, DT_TIMER_READER);
+    assert_non_null(strstr(w.said, "the last output was not read for 2 s and is dropped"));
+    assert_last_sent(&w, 0, DT_MSG_CREDIT);
+    assert_last_sent(&w, 1, DT_MSG_CREDIT);
+    dt_job_timer(w.job, DT_TIMER_READER);
+    assert_true(w.open[0] && w.open[1]);
+    w.nsent[0] = 0;
+    dt_job_message(w.job, 0, DT_MSG_OUTPUT, &more);
+    assert_last_sent(&w, 0, DT_MSG_CREDIT);
+    for (size_t host = 0; host < HOSTS; host++) {
+        end_rank(&w, host, 0, SIGTERM);
+        sweep(&w, host);
+    }
+    disconnect(&w, 0);
+    disconnect(&w, 1);
+    assert_false(w.ended); /* dtrun's own messages are to be written */
+    dt_job_timer(w.job, DT_TIMER_READER);
+    assert_true(w.ended);
+    end(&w);
+}
+
 /* The fault is for the next generation and did not cause this loss. */
 static void the_loss_of_a_host_while_recovering_triggers_no_fault(void **state)
 {
@@ -1717,6 +1753,7 @@ int main(void)
         cmocka_unit_test(ranks_that_all_miss_mpi_finalize_have_not_failed),
         cmocka_unit_test(a_server_is_needed_by_a_rank_that_overlooks_its_death),
         cmocka_unit_test(a_stop_while_connecting_waits_for_no_reader),
+        cmocka_unit_test(a_job_told_to_stop_drops_output_only_once_its_reader_is_stuck),
         cmocka_unit_test(the_loss_of_a_host_while_recovering_triggers_no_fault),
         cmocka_unit_test(the_loss_of_a_host_before_its_ranks_run_triggers_no_fault),
         cmocka_unit_test(a_signal_waits_until_every_step_has_it),
