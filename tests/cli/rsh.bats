@@ -157,7 +157,7 @@ own_home() {
 
 cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
 
-@test "a damaged agent that an earlier job left is replaced" {
+@test "a damaged or incomplete agent that an earlier job left is replaced" {
     local size
 
     own_home
@@ -173,9 +173,13 @@ cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
         err_has "dtrun: a: start-up output: $(cached_agent) did not start; it is sent again"
         cmp "$DTRUN_AGENT" "$(cached_agent)"
     done
-    dtrun --rsh './on-list %h' -H a:1 true
-    code_is 0
-    [ ! -s "$ERR" ]
+    truncate -s 4096 "$(cached_agent)" # sent again before it is run
+    for run in 1 2; do
+        dtrun -v --rsh './on-list %h' -H a:1 true
+        code_is 0
+        ! grep -q "did not start" "$ERR" || false
+        cmp "$DTRUN_AGENT" "$(cached_agent)"
+    done
     clean
 }
 

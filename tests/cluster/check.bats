@@ -124,15 +124,3 @@ tidy() { # HOST
     [ "$RC" = 125 ]
     cluster_err_has "dtrun: twin: it is the same machine as host1: name it once, with all its slots"
 }
-
-@test "Ctrl-C ends --check at once with 130 and leaves no process behind" {
-    cluster_cut 2
-    cluster_dtrun_start --check --verbose -H host1,host2 true
-    cluster_err_gets "host1: connected"
-    kill -INT "$DTRUN_PID"
-    cluster_dtrun_wait
-    cluster_mend 2
-    [ "$RC" = 130 ]
-    [ ! -s "$OUT" ]
-    cluster_err_has "dtrun: interrupted by SIGINT"
-}

@@ -438,14 +438,6 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     [ "$(cluster_on 1 stat -c %a /run/home/.cache/dtrun "/run/home/.cache/dtrun/${before#* }" | tr '\n' ' ')" = "700 700 " ]
 }
 
-@test "an incomplete cached agent is replaced" {
-    forget
-    probe --agent "$agent" host1
-    cluster_on 1 sh -c 'for f in /run/home/.cache/dtrun/*; do : >"$f"; done'
-    probe --agent "$agent" host1
-    [ "$status" = 0 ]
-}
-
 @test "a damaged cached agent of the right size is replaced by every transport" {
     for t in libssh2 ssh auto; do
         forget

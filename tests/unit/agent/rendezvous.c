@@ -281,8 +281,7 @@ static void the_bytes_of_all_values_are_bounded(void **state)
 {
     char body[BODY_MAX + 1] = "";
 
-    memset(body, 'b', BODY_MAX); /* three bodies with their keys are 4 bytes longer than 200 bytes
-                                    less than the limit */
+    memset(body, 'b', BODY_MAX); /* three bodies with their keys exceed the limit by 4 bytes */
     assert_string_equal(ask(*state, "PUT", "/a/b", body), "200");
     assert_string_equal(ask(*state, "DELETE", "/a/b", ""), "200");
     for (int i = 0; i < 2; i++) {
