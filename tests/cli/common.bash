@@ -147,30 +147,41 @@ end_failed_try() {
     done
 }
 
-# Makes load.py, which loads the libraries that its arguments name and waits for ./end, and horovod/mpi_lib.so, a
-# library that looks like Horovod's.
+# Makes load.py, which loads the libraries that its arguments name, after "--" once ./more exists, and waits for ./end.
+# Also makes libraries that look like Horovod's, horovod/mpi_lib.so, and like those of Open MPI, in openmpi/.
 make_load() {
     type gcc >/dev/null || skip "needs gcc"
     cat >load.py <<'END'
 import ctypes, os, sys, time
+def wait_for(name):
+    while not os.path.exists(name):
+        time.sleep(0.02)
 for name in sys.argv[1:]:
-    ctypes.CDLL(name)
+    if name == "--":
+        wait_for("more")
+    else:
+        ctypes.CDLL(name)
 print("loaded", flush=True)
-while not os.path.exists("end"):
-    time.sleep(0.02)
+wait_for("end")
 END
-    mkdir -p horovod
+    mkdir -p horovod openmpi
     echo 'int f(void) { return 0; }' | gcc -shared -fPIC -o horovod/mpi_lib.so -xc -
+    cp horovod/mpi_lib.so openmpi/libmpi.so.40
+    cp horovod/mpi_lib.so openmpi/libpmix.so.2
 }
 
 # Waits until agents have looked at the libraries that the ranks now running have loaded: starts another job, and waits
-# for the warning about its ranks. Then makes ./end.
+# for two looks at its ranks, because the first look at the others may have been too early. Then makes ./end.
 await_look() {
     local pid
 
-    env "$TOKEN" "$DTRUN" -np 2 python3 load.py "$T/horovod/mpi_lib.so" </dev/null >look.out 2>look.err 3>&- &
+    rm -f more
+    env "$TOKEN" "$DTRUN" -np 2 sh -c '[ $RANK = 0 ] && exec python3 load.py "$PWD/horovod/mpi_lib.so"
+        exec python3 load.py -- "$PWD"/openmpi/*' </dev/null >look.out 2>look.err 3>&- &
     pid=$!
     await has_line 'has loaded Horovod' look.err || { cat look.*; return 1; }
+    : >more
+    await has_line 'has loaded Open MPI' look.err || { cat look.*; return 1; }
     : >end
     wait "$pid"
 }

@@ -15,7 +15,7 @@
 enum { FINDINGS = 4 }; /* one for each library */
 
 /* When to look, in ms from the start. Programs may take minutes to load their libraries. */
-static const uint64_t looks_ms[] = { 1000, 3000, 10000, 30000, 100000 };
+static const uint64_t looks_ms[] = { 300, 1000, 3000, 10000, 30000, 100000 };
 
 _Static_assert(sizeof(struct dt_procscan_finding[FINDINGS]) <= DT_LOOK_ANSWER, "all are told");
 

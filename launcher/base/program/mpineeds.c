@@ -17,9 +17,9 @@ static const char mpich_abi[] = "libmpi.so.12";
 static const char *const served[] = { "libmpi.so.", "libmpi_mpifh.so.", "libmpi_usempif08.so.",
                                       "libmpi_cxx.so.", "libpmix.so." };
 
-/* Packages that start MPI when they are imported. */
-static const char *const packages[] = { "mpi4py",  "petsc4py", "slepc4py",
-                                        "dolfinx", "dolfin",   "firedrake" };
+/* Packages of Python, and Rmpi and pbdMPI of R, that start MPI when they are imported. */
+static const char *const packages[] = { "mpi4py",    "petsc4py", "slepc4py", "dolfinx", "dolfin",
+                                        "firedrake", "gpaw",     "meep",     "Rmpi",    "pbdMPI" };
 
 /* The package that has been found. */
 static const char *dti_package;

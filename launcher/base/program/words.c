@@ -31,9 +31,18 @@ static bool find_in_text(struct search *s, char *text)
 
 static bool is_script(const char *path, const char *text)
 {
+    static const char *const endings[] = { ".sh", ".R", ".r" };
     size_t n = strlen(path);
 
-    return strncmp(text, "#!", 2) == 0 || (n > 3 && strcmp(path + n - 3, ".sh") == 0);
+    if (strncmp(text, "#!", 2) == 0)
+        return true;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t ending_n = strlen(endings[i]);
+
+        if (n > ending_n && strcmp(path + n - ending_n, endings[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 static bool find_in_script(struct search *s, const char *path)
@@ -61,11 +70,10 @@ bool dt_words_find(const char *path, const struct dt_strs *argv, dt_words_test *
 {
     struct search s = { passes, arg, WORDS_MAX };
 
-    if (find_in_script(&s, path))
-        return true;
+    /* A program that is a long script, as R is, must not prevent a look at its arguments. */
     for (uint32_t i = 1; i < argv->n; i++) {
         if (find_in_argument(&s, argv->v[i]))
             return true;
     }
-    return false;
+    return find_in_script(&s, path);
 }

@@ -1,5 +1,6 @@
 /* Finds the words of a command line that a shell may run: its arguments ("numactl -N 0 ./train"),
- * the text for a shell ("sh -c 'exec ./train'"), and the text of shell scripts among them. */
+ * the text for a shell ("sh -c 'exec ./train'"), and the text of scripts of shells and of R among
+ * them. */
 #ifndef DT_BASE_PROGRAM_WORDS_H
 #define DT_BASE_PROGRAM_WORDS_H
 

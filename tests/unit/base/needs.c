@@ -39,6 +39,9 @@ static int remove_dir(void **state)
     rmdir("pkg");
     unlink("plain.py");
     unlink("sum.txt");
+    unlink("sum.R");
+    unlink("sum.Rd");
+    unlink("plain.r");
     unlink("pipe.py");
     return chdir("/") == 0 && rmdir(dir) == 0 ? 0 : -1;
 }
@@ -66,6 +69,14 @@ static const struct {
     { { "sh", "-c", "python3 -c 'import petsc4py.PETSc'" }, "petsc4py.PETSc" },
     { { "python3", "solve.py" }, "dolfinx in solve.py" },
     { { "python3", "-c", "import solve" }, "dolfinx in solve.py" },
+    { { "gpaw", "python", "plain.py" }, NULL },
+    { { "python3", "-c", "from gpaw import GPAW" }, "gpaw in the text of -c" },
+    { { "Rscript", "sum.R" }, "Rmpi" },
+    { { "R", "--no-save", "-f", "sum.R" }, "Rmpi" },
+    { { "./sum.R" }, "Rmpi" },
+    { { "Rscript", "-e", "library(pbdMPI); init()" }, "pbdMPI" },
+    { { "Rscript", "plain.r" }, NULL },
+    { { "Rscript", "sum.Rd" }, NULL },
     { { "python3", "-c", "import dolfins, my.dolfinx" }, NULL },
     { { "python3", "-m", "mpi4pyx" }, NULL },
     { { "python3", "plain.py" }, NULL },
@@ -82,6 +93,9 @@ static void scripts_are_searched(void **state)
     write_file("sum.py", "#!/usr/bin/python3\nfrom mpi4py import MPI\n");
     write_file("solve.py", "from dolfinx.fem import Function # and no petsc4py\n");
     write_file("plain.py", "import torch # not petsc4py\n");
+    write_file("sum.R", "# adds up\nlibrary(\"Rmpi\")\n");
+    write_file("sum.Rd", "library(Rmpi)\n");
+    write_file("plain.r", "library(Rmpix)\n");
     write_file("sum.txt", "from mpi4py import MPI\n");
     assert_int_equal(mkfifo("pipe.py", 0600), 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -153,6 +167,9 @@ static void a_script_of_any_length_is_searched_in_bounded_time(void **state)
     fputs("./prog\n", f);
     assert_int_equal(fclose(f), 0);
     assert_false(dt_words_find("sh", &argv, is_prog, NULL));
+    write_file("run.sh", "exec ./prog\n");
+    words[1] = (char *)(uintptr_t) "run.sh";
+    assert_true(dt_words_find("long.sh", &argv, is_prog, NULL));
 }
 
 /* --- Horovod --- */
