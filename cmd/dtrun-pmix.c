@@ -2,9 +2,9 @@
  * program, because libpmix is a shared library with plugins and the agent is one static file.
  *
  * It talks to its agent over standard input, a socket, in messages of PROTOCOL.md. It receives
- * START and answers with GO, of which only mpi_env counts. It sends FENCE and receives FENCED. It
- * sends EXIT for a rank that called MPI_Abort, MPI_STATE, LOG and OUTPUT. It exits when that socket
- * ends.
+ * START and answers with GO, of which only mpi_env counts. It sends FENCE and receives FENCED, and
+ * SHARE both ways. It sends EXIT for a rank that called MPI_Abort, MPI_STATE, LOG and OUTPUT. It
+ * exits when that socket ends.
  */
 #include <errno.h>
 #include <limits.h>
@@ -42,6 +42,12 @@ static void on_fence(const char *data, size_t n)
                                     { (const uint8_t *)data, n } };
 
     send_message(DT_MSG_FENCE, &m);
+}
+
+static void on_share(struct dt_msg_share *m)
+{
+    m->generation = dti_helper.start.start.generation;
+    send_message(DT_MSG_SHARE, m);
 }
 
 /* The agent kills the rank before it has read all answers, of which libpmix would complain. */
@@ -93,8 +99,8 @@ static void on_print(uint32_t rank, uint8_t stream, const char *text)
 
 static int on_start(const char *dir)
 {
-    static const struct dt_pmix_events events = { on_fence, on_abort, on_state, on_spawn_refused,
-                                                  on_print };
+    static const struct dt_pmix_events events = { on_fence, on_share,         on_abort,
+                                                  on_state, on_spawn_refused, on_print };
     struct dt_msg_go go = { .generation = dti_helper.start.start.generation };
     struct dt_error err = { 0 };
 
@@ -115,14 +121,18 @@ static int on_start(const char *dir)
 static int on_agent_message(void *arg, uint8_t type, const uint8_t *payload, size_t n)
 {
     union dt_msg m;
+    bool known = true;
 
     if (type == DT_MSG_START && !dti_helper.started)
         return dt_msg_decode(type, payload, n, &dti_helper.start) < 0 ? -1 : on_start(arg);
-    if (type != DT_MSG_FENCED || dt_msg_decode(type, payload, n, &m) < 0)
+    if ((type != DT_MSG_FENCED && type != DT_MSG_SHARE) || dt_msg_decode(type, payload, n, &m) < 0)
         return -1;
-    dt_pmix_fenced((const char *)m.fenced.data.p, m.fenced.data.n);
+    if (type == DT_MSG_FENCED)
+        dt_pmix_fenced((const char *)m.fenced.data.p, m.fenced.data.n);
+    else
+        known = dt_pmix_shared(&m.share);
     dt_msg_free(type, &m);
-    return 0;
+    return known ? 0 : -1;
 }
 
 int main(int argc, char **argv)

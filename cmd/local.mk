@@ -61,7 +61,8 @@ cmd_dtrun_agent_LDADD = $(AGENT_LIBS) $(SODIUM_STATIC_LIBS) $(UV_STATIC_LIBS)
 
 if HAVE_PMIX
 pkglibexec_PROGRAMS += cmd/dtrun-pmix
-cmd_dtrun_pmix_SOURCES = cmd/dtrun-pmix.c cmd/pmix/server.c cmd/pmix/server.h
+cmd_dtrun_pmix_SOURCES = cmd/dtrun-pmix.c cmd/pmix/names.c cmd/pmix/names.h \
+	cmd/pmix/requests.c cmd/pmix/requests.h cmd/pmix/server.c cmd/pmix/server.h
 cmd_dtrun_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
 cmd_dtrun_pmix_LDADD = $(BASE_LIBS) $(PMIX_LIBS)
 endif

@@ -41,6 +41,7 @@ UNIT_TESTS = \
 	tests/unit/base/base \
 	tests/unit/place/gpu \
 	tests/unit/gpu/gpuabi \
+	tests/unit/cmd/names \
 	tests/unit/cmd/pernode \
 	tests/unit/place/plan \
 	tests/unit/place/frameworks_go \
@@ -446,6 +447,10 @@ tests_unit_cmd_foreign_SOURCES = tests/unit/cmd/foreign.c tests/unit/cmd/optiont
 	tests/unit/unit.h
 tests_unit_cmd_foreign_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) -DTEST_SOURCE='"$(abs_top_srcdir)"'
 tests_unit_cmd_foreign_LDADD = $(CMD_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_cmd_names_SOURCES = tests/unit/cmd/names.c cmd/pmix/names.c tests/unit/unit.h
+tests_unit_cmd_names_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_cmd_names_LDADD = $(CMD_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_cmd_pernode_SOURCES = tests/unit/cmd/pernode.c tests/unit/unit.h
 tests_unit_cmd_pernode_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

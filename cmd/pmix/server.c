@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/pmix/requests.h"
 #include "launcher/base/granted/affinity.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
@@ -38,7 +39,7 @@ static bool is_of_all(const pmix_proc_t *procs, size_t n)
     return n == 1 && procs[0].rank == PMIX_RANK_WILDCARD;
 }
 
-/* A fence of only some ranks would need MPI's dynamic processes, which are not supported. */
+/* With a fence of only some ranks, Open MPI 4 ends what MPI_Comm_connect began. */
 static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                               size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                               void *arg)
@@ -46,7 +47,7 @@ static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs, const pm
     (void)info;
     (void)ninfo;
     if (!is_of_all(procs, nprocs))
-        return PMIX_ERR_NOT_SUPPORTED;
+        return dt_pmixrequests_fence(procs, nprocs, data, ndata, done, arg);
     pthread_mutex_lock(&dti_server.lock);
     dti_server.fence_done = done;
     dti_server.fence_arg = arg;
@@ -184,6 +185,11 @@ static pmix_server_module_t dti_module = {
     .abort = on_abort,
     .fence_nb = on_fence,
     .direct_modex = on_direct_modex,
+    .publish = dt_pmixrequests_publish,
+    .lookup = dt_pmixrequests_look_up,
+    .unpublish = dt_pmixrequests_unpublish,
+    .connect = dt_pmixrequests_connect,
+    .disconnect = dt_pmixrequests_disconnect,
     .spawn = on_spawn,
     .log = on_print,
 };
@@ -202,6 +208,18 @@ void dt_pmix_fenced(const char *data, size_t n)
     pthread_mutex_unlock(&dti_server.lock);
     if (done)
         done(PMIX_SUCCESS, dti_server.fence_data, n, arg, NULL, NULL);
+}
+
+static void share(struct dt_msg_share *m)
+{
+    pthread_mutex_lock(&dti_server.lock);
+    dti_server.events.share(m);
+    pthread_mutex_unlock(&dti_server.lock);
+}
+
+bool dt_pmix_shared(const struct dt_msg_share *m)
+{
+    return dt_pmixrequests_shared(m);
 }
 
 /* ---- what libpmix must know about the job ---- */
@@ -438,7 +456,11 @@ int dt_pmix_open(const struct dt_msg_start *start, const char *dir,
     dti_server.events = *events;
     PMIX_LOAD_NSPACE(dti_server.nspace, name);
     free(name);
-    if (place_ranks(err) < 0 || init_library(err) < 0 || register_job(err) < 0)
+    if (place_ranks(err) < 0)
+        return -1;
+    dt_pmixrequests_init(
+        &(struct dt_pmixrequests_job){ start, dti_server.nspace, dti_server.node_of, share });
+    if (init_library(err) < 0 || register_job(err) < 0)
         return -1;
     return register_ranks(err);
 }

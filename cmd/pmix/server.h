@@ -13,6 +13,7 @@
 struct dt_pmix_events { /* called in any thread, one at a time */
     /* All ranks of this host are in a fence. data is for dt_pmix_fenced on every host. */
     void (*fence)(const char *data, size_t n);
+    void (*share)(struct dt_msg_share *m);       /* for dt_pmix_shared on every host */
     void (*abort)(uint32_t rank, int exit_code); /* MPI_Abort */
     /* A rank has called MPI_Init, or (inside false) is about to return from MPI_Finalize. */
     void (*state)(uint32_t rank, bool inside);
@@ -30,5 +31,7 @@ int dt_pmix_environment(struct dt_strs *env, struct dt_error *err);
 
 /* The fence is complete. data is the concatenation of what all hosts sent. */
 void dt_pmix_fenced(const char *data, size_t n);
+/* Returns false if no host can have sent it. */
+bool dt_pmix_shared(const struct dt_msg_share *m);
 
 #endif

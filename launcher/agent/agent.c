@@ -374,6 +374,10 @@ static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
         if (g && !dt_generation_fenced(g, &msg->fenced))
             protocol_error(a, "FENCED is malformed");
         return true;
+    case DT_MSG_SHARE:
+        if (g)
+            dt_generation_share(g, &msg->share);
+        return true;
     case DT_MSG_STDIN_EOF:
         if (g)
             dt_generation_stdin_eof(g, &msg->stdin_eof);

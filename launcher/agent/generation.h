@@ -69,6 +69,8 @@ void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m);
 void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m);
 /* Returns false if the message is invalid. */
 bool dt_generation_fenced(struct dt_generation *g, const struct dt_msg_fenced *m);
+/* A request of any host's MPI ranks, for the PMIx server of each host. */
+void dt_generation_share(struct dt_generation *g, const struct dt_msg_share *m);
 /* Returns false if it is more than the credit. */
 bool dt_generation_stdin(struct dt_generation *g, const struct dt_msg_stdin *m);
 void dt_generation_stdin_eof(struct dt_generation *g, const struct dt_msg_stdin_eof *m);

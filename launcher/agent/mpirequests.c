@@ -46,6 +46,24 @@ bool dt_generation_fenced(struct dt_generation *g, const struct dt_msg_fenced *m
     return true;
 }
 
+/* ---- names and meetings ---- */
+
+void dt_generation_share(struct dt_generation *g, const struct dt_msg_share *m)
+{
+    if (g->pmix && m->generation == g->start.generation)
+        dt_pmixhelper_share(g->pmix, m);
+}
+
+static void on_pmix_share(void *arg, const struct dt_msg_share *m)
+{
+    struct dt_generation *g = arg;
+
+    if (g->start.nodes == 1)
+        dt_generation_share(g, m);
+    else
+        dt_channel_send(g->host->channel, DT_MSG_SHARE, m);
+}
+
 /* ---- MPI_Abort ---- */
 
 /* Code 0, or one whose low byte is 0, would hide the failure. */
@@ -172,10 +190,10 @@ static void on_pmix_gone(void *arg, const char *why)
 
 void dt_mpirequests_needs_pmix(void *arg, const char *why)
 {
-    static const struct dt_pmixhelper_events events = { on_pmix_ready,        on_pmix_fence,
-                                                        on_pmix_abort,        on_pmix_state,
-                                                        dt_generation_on_log, on_print,
-                                                        on_pmix_gone };
+    static const struct dt_pmixhelper_events events = { on_pmix_ready, on_pmix_fence,
+                                                        on_pmix_share, on_pmix_abort,
+                                                        on_pmix_state, dt_generation_on_log,
+                                                        on_print,      on_pmix_gone };
     struct dt_generation *g = arg;
 
     g->needs_pmix = dt_xstrdup(why);

@@ -219,6 +219,9 @@ static bool on_launch_message(struct dt_job *j, struct dt_hostlink *h, uint8_t t
     case DT_MSG_FENCE:
         dt_launch_on_fence(&j->launch, h, &msg->fence);
         return true;
+    case DT_MSG_SHARE:
+        dt_launch_on_share(&j->launch, h, &msg->share);
+        return true;
     default:
         return false;
     }

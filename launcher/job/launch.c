@@ -427,6 +427,15 @@ void dt_launch_on_fence(struct dt_launch *l, const struct dt_hostlink *h,
     dt_fence_next(f);
 }
 
+void dt_launch_on_share(struct dt_launch *l, const struct dt_hostlink *h,
+                        const struct dt_msg_share *m)
+{
+    const struct dt_plan_node *node = dt_plan_node_on(&l->core->plan, h->host);
+
+    if (m->generation == l->core->generation && node && m->node == (uint32_t)node->node_rank)
+        dt_hostlinks_send_all(&l->core->links, DT_MSG_SHARE, m);
+}
+
 bool dt_launch_on_rank_hello(struct dt_launch *l, const struct dt_msg_rank_hello *m)
 {
     struct dt_ranks *ranks = &l->core->ranks;

@@ -33,6 +33,7 @@ enum {
     STRINGS_MAX = 1000000,              /* Linux allows no more arguments */
     ADDRS_MAX = 4096,
     COMMS_MAX = 1000000,
+    SHARE_KEY_BYTES = 16 * 1024 * 1024, /* it may list ranks */
 };
 
 #define F(st, member, k, ...)                                                                      \
@@ -170,6 +171,10 @@ SHAPE(output_quiet, F(output_quiet, rank, U32), F(output_quiet, fd, U8));
 SHAPE(done, F(done, generation, U32));
 SHAPE(signalled, F(signalled, signo, U32));
 SHAPE(fence, F(fence, generation, U32), F(fence, data, BLOB));
+SHAPE(share,
+    F(share, generation, U32), F(share, node, U32), F(share, request, U32), F(share, rank, U32),
+    F(share, op, U8), F(share, flag, U8), F(share, nodes, U32), F(share, key, STR, SHARE_KEY_BYTES),
+    F(share, data, BLOB));
 SHAPE(fenced, F(fenced, generation, U32), F(fenced, data, BLOB));
 /* clang-format on */
 

@@ -74,6 +74,7 @@ enum {
     ROW(FACTS, 48, facts)               /* answer to CHECK */                                      \
     ROW(SIGNALLED, 53, signalled)       /* the agent received a signal, which is meant for the job */   \
     ROW(FENCE, 52, fence)               /* MPI: all ranks of this host are in a barrier */         \
+    ROW(SHARE, 55, share)               /* MPI: for all hosts; the launcher sends it to each of them */ \
     ROW(MPI_STATE, 54, mpi_state)       /* a rank called MPI_Init or MPI_Finalize */               \
     ROW(OUTPUT, 0xC0, output)           /* bytes of a rank's stdout (1) or stderr (2) */           \
     ROW(OUTPUT_EOF, 0xC1, output_eof)   /* that stream has ended */                                \
@@ -254,6 +255,25 @@ struct dt_msg_fence {
 struct dt_msg_fenced {
     uint32_t generation;
     struct dt_msg_blob data; /* of all hosts, concatenated */
+};
+
+enum dt_share_op {
+    DT_SHARE_PUBLISH = 0,   /* data is what key stands for; flag: until somebody has looked it up */
+    DT_SHARE_UNPUBLISH = 1, /* key stands for nothing any more */
+    DT_SHARE_LOOK_UP = 2,   /* flag: waits until key has been published */
+    DT_SHARE_MEET = 3,      /* waits until all hosts that take part have sent it with this key */
+};
+
+struct dt_msg_share {
+    uint32_t generation;
+    uint32_t node;    /* the host that sends it */
+    uint32_t request; /* its number on that host, which gets the answer */
+    uint32_t rank;    /* that asks */
+    uint8_t op;       /* of enum dt_share_op */
+    uint8_t flag;
+    uint32_t nodes; /* MEET: how many hosts take part */
+    char *key;
+    struct dt_msg_blob data;
 };
 
 struct dt_msg_stdin {

@@ -155,6 +155,17 @@ END
     with_each check
 }
 
+@test "ranks of Open MPI find each other by a published name, and connect" {
+    needs_openmpi
+    dtrun --no-tag -np 3 --timeout 120 "$BATS_FILE_TMPDIR/openmpi" connect
+    code_is 0
+    [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 2 rank 0: sum 6
+ 2 rank 1: sum 6
+ 2 rank 2: sum 6" ] || { show; false; }
+    err_is_empty
+    clean
+}
+
 @test "MPI_INFO_ENV describes the job, also inside a job of mpirun" {
     needs_openmpi
     mkdir there

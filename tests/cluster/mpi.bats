@@ -75,6 +75,19 @@ no_files() { # HOST
     no_files 2
 }
 
+@test "ranks of Open MPI on two hosts find each other by a published name, and connect" {
+    [ -x "$CLUSTER_SHARED/openmpi" ] && [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] ||
+        skip "needs mpicc.openmpi and libpmix-dev"
+    cluster_dtrun --no-tag -np 4 --timeout 120 -H host1:2,host2:2 "$CLUSTER_SHARED/openmpi" connect
+    [ "$RC" = 0 ]
+    [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 2 rank 0: sum 10
+ 2 rank 1: sum 10
+ 2 rank 2: sum 10
+ 2 rank 3: sum 10" ]
+    no_files 1
+    no_files 2
+}
+
 @test "MPI_Abort on one host ends the ranks of all" {
     check() {
         cluster_dtrun -np 4 -H host1:2,host2:2 "$MPI" abort 7

@@ -18,6 +18,8 @@
  * - after COMMAND...: executes COMMAND after MPI_Finalize
  * - wait: prints where MPI has its files, and waits for a signal
  * - spawn: rank 0 tries MPI_Comm_spawn
+ * - connect: twice, the odd ranks look up where the even ones accept a connection, and all compute
+ * a sum
  * - info: rank 0 prints MPI_INFO_ENV; MPI_Init gets no arguments */
 #include <mpi.h>
 #include <signal.h>
@@ -43,6 +45,38 @@ static void spawn(int rank)
     r = MPI_Comm_spawn("/bin/true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &children,
                        MPI_ERRCODES_IGNORE);
     printf("spawn %s\n", r == MPI_SUCCESS ? "went well" : "refused");
+}
+
+static void connect_halves(int rank)
+{
+    static const char name[] = "dtrun-test";
+    int server = rank % 2 == 0, value = rank + 1, sum;
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm half, between, both;
+
+    MPI_Comm_split(MPI_COMM_WORLD, server, rank, &half);
+    if (rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Publish_name(name, MPI_INFO_NULL, port);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1)
+        MPI_Lookup_name(name, MPI_INFO_NULL, port);
+    if (server)
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &between);
+    else
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, half, &between);
+    MPI_Intercomm_merge(between, !server, &both);
+    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, both);
+    printf("rank %d: sum %d\n", rank, sum);
+    MPI_Comm_free(&both);
+    MPI_Comm_disconnect(&between);
+    if (rank == 0) {
+        MPI_Unpublish_name(name, MPI_INFO_NULL, port);
+        MPI_Close_port(port);
+    }
+    MPI_Comm_free(&half);
+    MPI_Barrier(MPI_COMM_WORLD);
 }
 
 static void print_info(int rank)
@@ -95,6 +129,8 @@ int main(int argc, char **argv)
         printf("rank %d of %d: sum %d, %d on this host\n", rank, size, sum, local);
     if (strcmp(what, "spawn") == 0)
         spawn(rank);
+    for (int i = 0; strcmp(what, "connect") == 0 && i < 2; i++)
+        connect_halves(rank);
     if (strcmp(what, "info") == 0)
         print_info(rank);
     if (rank == 1 && strcmp(what, "abort") == 0)

@@ -60,6 +60,9 @@ static bool serve(struct dt_pmixhelper *h, uint8_t type, union dt_msg *m)
     case DT_MSG_FENCE:
         h->events.fence(h->arg, (const char *)m->fence.data.p, m->fence.data.n);
         return true;
+    case DT_MSG_SHARE:
+        h->events.share(h->arg, &m->share);
+        return true;
     case DT_MSG_EXIT:
         h->events.abort(h->arg, m->exit.rank, m->exit.code);
         return true;
@@ -188,6 +191,12 @@ void dt_pmixhelper_fenced(struct dt_pmixhelper *h, const struct dt_msg_fenced *m
 {
     if (!h->closed)
         send_message(h, DT_MSG_FENCED, m);
+}
+
+void dt_pmixhelper_share(struct dt_pmixhelper *h, const struct dt_msg_share *m)
+{
+    if (!h->closed)
+        send_message(h, DT_MSG_SHARE, m);
 }
 
 /* ---- starting it ---- */

@@ -17,6 +17,7 @@ struct dt_pmixhelper;
 struct dt_pmixhelper_events {                      /* none may destroy the helper */
     void (*ready)(void *arg, struct dt_strs *env); /* once; it may take over the contents of env */
     void (*fence)(void *arg, const char *data, size_t n);
+    void (*share)(void *arg, const struct dt_msg_share *m); /* for all hosts, this one included */
     void (*abort)(void *arg, uint32_t rank, int exit_code);
     void (*state)(void *arg, uint32_t rank, bool inside); /* of MPI: Init or Finalize was called */
     void (*log)(void *arg, const char *text);
@@ -35,6 +36,7 @@ bool dt_pmixhelper_died(struct dt_pmixhelper *h, const siginfo_t *info);
  * be in its socket. It must not be called from an event. h may be NULL. */
 void dt_pmixhelper_drain(struct dt_pmixhelper *h);
 void dt_pmixhelper_fenced(struct dt_pmixhelper *h, const struct dt_msg_fenced *m);
+void dt_pmixhelper_share(struct dt_pmixhelper *h, const struct dt_msg_share *m);
 void dt_pmixhelper_destroy(struct dt_pmixhelper *h); /* accepts NULL */
 
 #endif

@@ -248,6 +248,8 @@ static const struct message {
     { DT_MSG_SIGNALLED, "signalled", &(struct dt_msg_signalled){ 15 }, "w15" },
     { DT_MSG_FENCE, "fence", &(struct dt_msg_fence){ 3, BLOB("k=v\n") }, "w3 \"k=v\n\"" },
     { DT_MSG_FENCED, "fenced", &(struct dt_msg_fenced){ 3, BLOB("k=v\n") }, "w3 \"k=v\n\"" },
+    { DT_MSG_SHARE, "share", &(struct dt_msg_share){ 3, 1, 7, 2, 2, 1, 4, "name", BLOB("port") },
+      "w3 w1 w7 w2 b2 b1 w4 'name' \"port\"" },
     { DT_MSG_DONE, "done", &(struct dt_msg_done){ 9 }, "w9" },
 };
 
@@ -264,6 +266,8 @@ static size_t fixed_bytes(uint8_t type, size_t n)
         return 4;
     case DT_MSG_OUTPUT:
         return 5;
+    case DT_MSG_SHARE:
+        return 30; /* with the key of this test */
     default:
         return n;
     }
