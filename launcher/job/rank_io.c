@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "launcher/base/log.h"
+
 static struct dt_hostlink *link_of(const struct dt_rank_io *io, const struct dt_plan_node *node)
 {
     return io->core->links.v[node->host];
@@ -97,10 +99,11 @@ static void send_stdin(const struct dt_rank_io *io, uint8_t type, const void *ms
     }
 }
 
-void dt_rank_io_stdin(const struct dt_rank_io *io, const void *data, size_t n)
+void dt_rank_io_stdin(struct dt_rank_io *io, const void *data, size_t n)
 {
     struct dt_msg_stdin m = { .generation = io->core->generation, .data = { data, n } };
 
+    io->stdin_sent += n;
     send_stdin(io, DT_MSG_STDIN, &m);
 }
 
@@ -122,8 +125,20 @@ static void credit(const struct dt_rank_io *io, size_t n)
     io->core->ops->stdin_credit(io->core->ops->arg, n);
 }
 
+/* A program that reads its input from the beginning may take the rest for all of it, or an empty
+ * one for nothing to do, and succeed. */
+static void tell_where_stdin_goes_on(struct dt_rank_io *io)
+{
+    if (io->stdin_sent && !io->told_stdin)
+        dt_say("standard input goes on after its first %llu bytes, which were given to the ranks "
+               "before the restart; a program that must read them again needs them in a file",
+               (unsigned long long)io->stdin_sent);
+    io->told_stdin = io->stdin_sent;
+}
+
 void dt_rank_io_begin(struct dt_rank_io *io)
 {
+    tell_where_stdin_goes_on(io);
     io->stdin_taken = io->stdin_owed = 0;
     for (size_t i = 0; i < io->core->plan.nnodes; i++)
         link_of(io, &io->core->plan.nodes[i])->stdin_taken = 0;

@@ -8,6 +8,8 @@
 struct dt_rank_io {
     struct dt_core *core;
     bool stdin_ended;
+    bool told_stdin; /* the user knows that ranks after a restart do not get all of it */
+    uint64_t stdin_sent;
     uint64_t stdin_taken; /* bytes that every host with readers has taken in this generation */
     size_t stdin_owed;    /* credit that is held back while FAILING */
 };
@@ -21,7 +23,7 @@ void dt_rank_io_shown(const struct dt_rank_io *io, uint32_t number, int fd, size
 void dt_rank_io_drop(struct dt_core *core);
 
 void dt_rank_io_begin(struct dt_rank_io *io); /* a generation begins */
-void dt_rank_io_stdin(const struct dt_rank_io *io, const void *data, size_t n);
+void dt_rank_io_stdin(struct dt_rank_io *io, const void *data, size_t n);
 void dt_rank_io_stdin_eof(struct dt_rank_io *io);
 void dt_rank_io_on_stdin_credit(struct dt_rank_io *io, struct dt_hostlink *h,
                                 const struct dt_msg_stdin_credit *m);

@@ -205,6 +205,22 @@ while os.splice(0, 1, 65536): pass'
     clean
 }
 
+@test "after a restart a line says that standard input does not begin again" {
+    printf 'a whole input\n' >in
+    STDIN=in dtrun --no-tag --max-restarts 2 -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600
+        cat; [ $DTRUN_RESTART_COUNT = 2 ] || exit 1; kill $$'
+    code_is 143
+    out_is "a whole input
+"
+    line="dtrun: standard input goes on after its first 14 bytes, which were given to the ranks before the restart; a program that must read them again needs them in a file"
+    [ "$(grep -cxF "$line" "$ERR")" = 1 ] || { show; false; }
+    : >in
+    STDIN=in dtrun --max-restarts 1 -np 1 sh -c '[ $DTRUN_RESTART_COUNT = 1 ]'
+    code_is 0
+    ! grep -F 'standard input' "$ERR" || { show; false; }
+    clean
+}
+
 # After the restart the agent first ends what the rank has left behind. Meanwhile it gets what is in the file.
 restart_with_leftovers() { # FILE
     STDIN="$1" dtrun_start --no-tag --max-restarts 1 -np 1 sh -c '
