@@ -147,6 +147,13 @@ while peer.recv(1000): pass' 3>&- &
         probe --transport $t host1 true
         [ "$status" = 0 ]
     done
+    printf 'StrictHostKeyChecking no\nHashKnownHosts no\nUserKnownHostsFile "%s"\n' "$BATS_TEST_TMPDIR/a file" \
+        >"$CLUSTER_HOME/.ssh/config"
+    for t in auto ssh; do
+        probe --transport $t host1 true
+        [ "$status" = 0 ]
+        [ "$(grep -c ssh-ed25519 "$BATS_TEST_TMPDIR/a file")" = 1 ]
+    done
     [ ! -s "$CLUSTER_HOME/.ssh/known_hosts" ]
 }
 

@@ -180,16 +180,32 @@ static void add_path(struct dt_sshconfig *c, struct dt_strs *list, const char *p
     free(full);
 }
 
-static void add_words(struct dt_sshconfig *c, struct dt_strs *list, const char *words)
+/* ssh -G separates paths by blanks, and paths may contain blanks. What follows one inside a path
+ * begins as no path does, with rare exceptions. */
+static bool has_blanks(const char *paths)
 {
-    while (*words) {
-        size_t n = strcspn(words, " ");
-        char *word = dt_xstrndup(words, n);
+    while (*paths && strchr("/~%$", *paths)) {
+        paths += strcspn(paths, " ");
+        paths += *paths == ' ';
+    }
+    return *paths != '\0';
+}
 
-        if (n)
-            add_path(c, list, word);
-        free(word);
-        words += n + (words[n] == ' ');
+static void add_paths(struct dt_sshconfig *c, struct dt_strs *list, const char *paths)
+{
+    if (strcmp(paths, "none") == 0)
+        paths = "/dev/null";
+    if (has_blanks(paths)) {
+        need_openssh(c, paths, "a list of paths that only ssh can tell apart");
+        return;
+    }
+    while (*paths) {
+        size_t n = strcspn(paths, " ");
+        char *path = dt_xstrndup(paths, n);
+
+        add_path(c, list, path);
+        free(path);
+        paths += n + (paths[n] == ' ');
     }
 }
 
@@ -271,12 +287,12 @@ static void take_identity(struct dt_sshconfig *c, const char *value)
 
 static void take_user_files(struct dt_sshconfig *c, const char *value)
 {
-    add_words(c, &c->userknownhosts, value);
+    add_paths(c, &c->userknownhosts, value);
 }
 
 static void take_global_files(struct dt_sshconfig *c, const char *value)
 {
-    add_words(c, &c->globalknownhosts, value);
+    add_paths(c, &c->globalknownhosts, value);
 }
 
 /* dtrun itself sends these, with the rest of its environment, so it can ignore the SendEnv that
@@ -425,9 +441,9 @@ static void set_last_defaults(struct dt_sshconfig *c, const struct dt_host *host
             add_path(c, &c->identityfile, keys[i]);
     }
     if (c->userknownhosts.n == 0)
-        add_words(c, &c->userknownhosts, "~/.ssh/known_hosts ~/.ssh/known_hosts2");
+        add_paths(c, &c->userknownhosts, "~/.ssh/known_hosts ~/.ssh/known_hosts2");
     if (c->globalknownhosts.n == 0)
-        add_words(c, &c->globalknownhosts, "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2");
+        add_paths(c, &c->globalknownhosts, "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2");
 }
 
 void dt_sshconfig_parse(struct dt_sshconfig *c, const struct dt_host *host, const char *text,

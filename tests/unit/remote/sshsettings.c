@@ -85,6 +85,18 @@ static void settings_are_read_from_ssh(void **state)
     dt_sshconfig_free(&c);
 }
 
+static void known_hosts_may_be_kept_nowhere(void **state)
+{
+    struct dt_host host = { .name = "h" };
+    struct dt_sshconfig c;
+
+    (void)state;
+    dt_sshconfig_parse(&c, &host, "userknownhostsfile none\n", "");
+    assert_int_equal(c.userknownhosts.n, 1);
+    assert_string_equal(c.userknownhosts.v[0], "/dev/null");
+    dt_sshconfig_free(&c);
+}
+
 /* ssh -G prints false for no, and true for yes. */
 static void new_keys_are_accepted_if_the_settings_say_so(void **state)
 {
@@ -137,6 +149,9 @@ static void settings_that_libssh2_does_not_keep_need_openssh(void **state)
         { "identityfile /keys/%k\n", "/keys/%k is a path that only ssh can expand" },
         { "identityfile ${HOME}/k\n", "${HOME}/k is a path that only ssh can expand" },
         { "identityfile /keys/$k\n", NULL },
+        { "userknownhostsfile /home/anna b/.ssh/known_hosts\n",
+          "/home/anna b/.ssh/known_hosts is a list of paths that only ssh can tell apart" },
+        { "userknownhostsfile ~/.ssh/known_hosts /k\nglobalknownhostsfile none\n", NULL },
         { "identityagent ~/%C.sock\n", "~/%C.sock is a path that only ssh can expand" },
         { "identityagent ${HOME}/s\n", "${HOME}/s is a path that only ssh can expand" },
         { "proxyjump none\n", NULL },
@@ -687,6 +702,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(base64_is_read_and_written),
         cmocka_unit_test(settings_are_read_from_ssh),
+        cmocka_unit_test(known_hosts_may_be_kept_nowhere),
         cmocka_unit_test(new_keys_are_accepted_if_the_settings_say_so),
         cmocka_unit_test(without_ssh_defaults_hold),
         cmocka_unit_test(settings_that_libssh2_does_not_keep_need_openssh),
