@@ -284,7 +284,7 @@ refused_keys() { grep -c "Failed publickey" "$CLUSTER_DIR/host2/sshd.log" || tru
     chmod +x "$BATS_TEST_TMPDIR/askpass"
     SSH_AUTH_SOCK=$BATS_TEST_TMPDIR/agent SSH_ASKPASS=$BATS_TEST_TMPDIR/askpass \
         SSH_ASKPASS_REQUIRE=force ssh-add -q "$CLUSTER_HOME/.ssh/agentkey"
-    local used= only= named=
+    local used= only= named= public=
     for t in libssh2 ssh auto; do
         printf 'IdentityAgent %s\n' "$BATS_TEST_TMPDIR/agent" >"$CLUSTER_HOME/.ssh/config"
         probe --transport $t host1 true
@@ -295,6 +295,9 @@ refused_keys() { grep -c "Failed publickey" "$CLUSTER_DIR/host2/sshd.log" || tru
         printf 'IdentityFile ~/.ssh/agentkey\n' >>"$CLUSTER_HOME/.ssh/config"
         probe --transport $t host1 true
         named+=$status
+        sed -i 's/agentkey$/agentkey.pub/' "$CLUSTER_HOME/.ssh/config"
+        probe --transport $t host1 true
+        public+=$status
     done
     cp "$BATS_TEST_TMPDIR/authorized" "$CLUSTER_DIR/authorized_keys"
     printf 'IdentityAgent %s\n' "$BATS_TEST_TMPDIR/agent" >"$CLUSTER_HOME/.ssh/config"
@@ -303,6 +306,7 @@ refused_keys() { grep -c "Failed publickey" "$CLUSTER_DIR/host2/sshd.log" || tru
     [ $used = 000 ]
     [ $only = 111 ]
     [ $named = 000 ]
+    [ $public = 000 ]
     fails_with "authenticate as root: the key was not accepted (agent: anna@laptop)"
     probe --transport libssh2 host1 true
     says "no SSH agent: $BATS_TEST_TMPDIR/agent"

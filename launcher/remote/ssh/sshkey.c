@@ -100,19 +100,21 @@ void dt_sshkey_parse(struct dt_sshkey *key, const char *text, size_t n)
 }
 
 /* "TYPE BASE64 COMMENT" */
+static void parse_public(struct dt_sshkey *key, const char *text)
+{
+    text += strcspn(text, " ");
+    text += strspn(text, " ");
+    if (dt_base64_decode(&key->blob, text, strcspn(text, " \r\n")))
+        dt_strbuf_free(&key->blob);
+}
+
 static void read_public(struct dt_sshkey *key, const char *path)
 {
     char *name = dt_xasprintf("%s.pub", path);
     struct dt_strbuf text = { 0 };
-    const char *p;
 
-    if (dt_slurp(&text, name, FILE_MAX, NULL) == 0) {
-        p = dt_strbuf_text(&text);
-        p += strcspn(p, " ");
-        p += strspn(p, " ");
-        if (dt_base64_decode(&key->blob, p, strcspn(p, " \r\n")))
-            dt_strbuf_free(&key->blob);
-    }
+    if (dt_slurp(&text, name, FILE_MAX, NULL) == 0)
+        parse_public(key, dt_strbuf_text(&text));
     dt_strbuf_free(&text);
     free(name);
 }
@@ -125,9 +127,11 @@ void dt_sshkey_read(struct dt_sshkey *key, const char *path)
     *key = (struct dt_sshkey){ 0 };
     if (dt_slurp(&text, path, FILE_MAX, NULL) == 0) {
         dt_sshkey_parse(key, text.data, text.len);
+        if (key->kind == DT_SSHKEY_UNKNOWN)
+            parse_public(key, dt_strbuf_text(&text));
         key->certificate = access(cert, F_OK) == 0;
     }
-    if (key->kind != DT_SSHKEY_MISSING && key->blob.len == 0)
+    if (key->blob.len == 0)
         read_public(key, path);
     if (text.data)
         explicit_bzero(text.data, text.len);

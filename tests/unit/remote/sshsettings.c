@@ -551,6 +551,41 @@ static void ssh_adds_keys_of_hashed_names(void **state)
     dt_knownhosts_free(&known);
 }
 
+/* As where the agent is a forwarded one, or its keys are in hardware. */
+static void an_identity_file_with_a_public_key_names_one_of_the_agent(void **state)
+{
+    static const char *const identities[] = { "key.pub", "key" };
+    char dir[] = "/tmp/dtrun-identity-XXXXXX";
+    struct dt_strbuf blob = blob_of(ed25519), other = blob_of("AAAAC3NzaC1lZDI1NTE5");
+    char *public, *text = dt_xasprintf("ssh-ed25519 %s anna@laptop\n", ed25519);
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    public = dt_xasprintf("%s/key.pub", dir);
+    write_file(public, text);
+    for (size_t i = 0; i < sizeof identities / sizeof *identities; i++) {
+        struct dt_sshconfig config = { .identitiesonly = true };
+        struct dt_auth_keys keys = { 0 };
+        char *path = dt_xasprintf("%s/%s", dir, identities[i]);
+
+        dt_xstrs_add(&config.identityfile, path);
+        dt_auth_add_agent_key(&keys, &other, "other");
+        dt_auth_add_agent_key(&keys, &blob, "anna");
+        dt_auth_add_files(&keys, &config);
+        assert_int_equal(keys.n, 1);
+        assert_string_equal(keys.v[0].name, "agent: anna");
+        dt_auth_free(&keys);
+        dt_strs_free(&config.identityfile);
+        free(path);
+    }
+    unlink(public);
+    rmdir(dir);
+    free(public);
+    free(text);
+    dt_strbuf_free(&blob);
+    dt_strbuf_free(&other);
+}
+
 static void the_agents_list_is_read(void **state)
 {
     struct dt_strbuf reply = { 0 };
@@ -717,6 +752,7 @@ int main(void)
         cmocka_unit_test(openssh_key_files_name_their_type),
         cmocka_unit_test(the_transport_is_chosen),
         cmocka_unit_test(ssh_adds_keys_of_hashed_names),
+        cmocka_unit_test(an_identity_file_with_a_public_key_names_one_of_the_agent),
         cmocka_unit_test(the_agents_list_is_read),
         cmocka_unit_test(the_command_that_copies_a_key_logs_in_as_dtrun_does),
         cmocka_unit_test(messages_of_ssh_are_translated),
