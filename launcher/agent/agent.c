@@ -85,7 +85,7 @@ static void on_gone(void *arg, const char *why)
 
 static void on_lease_expired(void *arg)
 {
-    on_gone(arg, "it has been silent for too long");
+    on_gone(arg, "it has been silent for too long; --heartbeat gives it longer");
 }
 
 /* While the lease is in doubt, the launcher may have started other ranks in place of these, so

@@ -293,6 +293,21 @@ no_cgroup() {
     becomes_clean # the end of the keeper has woken the worker
 }
 
+@test "an agent whose launcher stood still for longer than the lease names --heartbeat" {
+    local agent
+
+    dtrun_start --heartbeat 2 -np 1 sh -c 'echo up; exec sleep 600'
+    out_has 1 up
+    agent="$(keeper)"
+    kill -STOP "$BACKGROUND"
+    await gone "$agent"
+    kill -CONT "$BACKGROUND"
+    dtrun_wait
+    code_is 125
+    err_has "dtrun: localhost: dtrun-agent: lost the launcher (it has been silent for too long; --heartbeat gives it longer); its ranks were killed"
+    clean
+}
+
 @test "an agent whose worker is stopped leaves no ranks behind" {
     try ends_without_worker 1 8
     dtrun_start --heartbeat 600 -np 2 sh -c "$FAMILY"
