@@ -47,6 +47,7 @@ teardown() {
     cluster_on 2 rm -f /run/home/.bashrc
     cluster_on 3 rm -f /run/home/.bashrc
     [ ! -e "$CLUSTER_HOME/.ssh/kept" ] || mv "$CLUSTER_HOME/.ssh/kept" "$CLUSTER_HOME/.ssh/id_ed25519"
+    [ ! -e "$CLUSTER_HOME/.ssh/kept.pub" ] || mv "$CLUSTER_HOME/.ssh/kept.pub" "$CLUSTER_HOME/.ssh/id_ed25519.pub"
     knows_names
     cluster_on 4 pkill -x sleep || true
     await _no_others || { _others; _cluster_kill "$(_others)"; return 1; }
@@ -76,6 +77,7 @@ was_asked() {
 # Moves the key to where only an option can find it.
 hide_key() {
     mv "$CLUSTER_HOME/.ssh/id_ed25519" "$CLUSTER_HOME/.ssh/kept"
+    mv "$CLUSTER_HOME/.ssh/id_ed25519.pub" "$CLUSTER_HOME/.ssh/kept.pub"
     KEY=$CLUSTER_HOME/.ssh/kept
 }
 
