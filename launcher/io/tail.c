@@ -103,6 +103,22 @@ static bool is_advice(const char *text)
     return false;
 }
 
+/* What PETSc says after each error: "[0]PETSC ERROR: #1 KSPSetType() at src/ksp/itcl.c:88". */
+static bool is_detail_of_petsc(const char *line)
+{
+    static const char mark[] = "]PETSC ERROR: ";
+    static const char *const details[] = {
+        "#", "-", "See http", "Petsc Release", "PETSc Option", "Configure options"
+    };
+    const char *text = strstr(line, mark);
+
+    for (size_t i = 0; text && i < sizeof details / sizeof *details; i++) {
+        if (begins_with(text + strlen(mark), details[i]))
+            return true;
+    }
+    return false;
+}
+
 /* As the lines of ^ and ~ below Python's source do not. Letters may have several bytes. */
 static bool has_words(const char *text)
 {
@@ -120,7 +136,8 @@ static void end_line(struct dt_tail *t)
     if (t->open.len == 0)
         return;
     text = reason_of(t->open.data);
-    if (!has_words(text) || is_stack_frame(text) || is_advice(text)) {
+    if (!has_words(text) || is_stack_frame(text) || is_advice(text) ||
+        is_detail_of_petsc(t->open.data)) {
         t->open.len = 0;
         return;
     }

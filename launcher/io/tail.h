@@ -1,6 +1,6 @@
 /* Keeps the last lines of a stream for the message that reports its rank's death. Lines that do not
  * say why it died are left out: frames of a native stack, which follow the reason, those without
- * words, and what Open MPI says with each error. Pure. */
+ * words, and what Open MPI and PETSc say with each error. Pure. */
 #ifndef DT_IO_TAIL_H
 #define DT_IO_TAIL_H
 

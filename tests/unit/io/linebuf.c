@@ -224,6 +224,18 @@ static void the_tail_quotes_the_reason_of_an_mpi_program(void **state)
         "You may or may not see output from other processes, depending on\n"
         "exactly when Open MPI kills them.\n"
         "------------------------------------------------------\n";
+    static const char petsc[] =
+        "[0]PETSC ERROR: --------------------- Error Message ------------------------\n"
+        "[0]PETSC ERROR: Unknown type. Check for miss-spelling or missing package: URL\n"
+        "[0]PETSC ERROR: Unable to find requested KSP type nope\n"
+        "[0]PETSC ERROR: See https://petsc.org/release/faq/ for trouble shooting.\n"
+        "[0]PETSC ERROR: Petsc Release Version 3.18.5, Feb 27, 2023 \n"
+        "[0]PETSC ERROR: ./ex2 on a  named vm by root\n"
+        "[0]PETSC ERROR: Configure options --with-mpi\n"
+        "[0]PETSC ERROR: #1 KSPSetType() at ./src/ksp/ksp/interface/itcl.c:88\n"
+        "[0]PETSC ERROR: PETSc Option Table entries:\n"
+        "[0]PETSC ERROR: -ksp_type nope\n"
+        "[0]PETSC ERROR: ----------------End of Error Message -------\n";
     static const char others[] = "#3 of 7: no memory at 0x7f52\n"
                                  "at most 3: 4\n"
                                  "[12:30] [3] is NaN\n"
@@ -240,6 +252,11 @@ static void the_tail_quotes_the_reason_of_an_mpi_program(void **state)
     assert_tail(&t, "[vm:28454] *** MPI_ERR_RANK: invalid rank|"
                     "MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD|"
                     "with errorcode 1.|");
+    dt_tail_reset(&t);
+    dt_tail_feed(&t, petsc, strlen(petsc));
+    assert_tail(&t, "[0]PETSC ERROR: Unknown type. Check for miss-spelling or missing package: URL|"
+                    "[0]PETSC ERROR: Unable to find requested KSP type nope|"
+                    "[0]PETSC ERROR: ./ex2 on a  named vm by root|");
     dt_tail_reset(&t);
     dt_tail_feed(&t, others, strlen(others));
     assert_tail(&t, "#3 of 7: no memory at 0x7f52|at most 3: 4|[12:30] [3] is NaN|[0x7f] [0x1]|");
