@@ -312,7 +312,7 @@ refused_keys() { grep -c "Failed publickey" "$CLUSTER_DIR/host2/sshd.log" || tru
     says "no SSH agent: $BATS_TEST_TMPDIR/agent"
 }
 
-@test "RSA keys go through ssh, and libssh2 says why it cannot use them" {
+@test "RSA keys work, also of the SSH agent, and a libssh2 that is too old for them says so" {
     own_keys
     ssh-keygen -q -t rsa -b 2048 -N '' -f "$CLUSTER_HOME/.ssh/id_rsa"
     cat "$CLUSTER_HOME/.ssh/id_rsa.pub" >>"$CLUSTER_DIR/authorized_keys"
@@ -325,6 +325,14 @@ for which this libssh2 is too old: use --transport ssh or an ed25519 key])"
     cluster_dtrun -np 1 -H host1 hostname
     [ "$RC" = 0 ]
     [ "$(cat "$OUT")" = host1 ]
+    eval "$(ssh-agent -a "$BATS_TEST_TMPDIR/agent" 3>&-)" >/dev/null
+    ssh-add -q "$CLUSTER_HOME/.ssh/id_rsa"
+    rm "$CLUSTER_HOME/.ssh/id_rsa"
+    printf 'IdentityAgent %s\n' "$BATS_TEST_TMPDIR/agent" >"$CLUSTER_HOME/.ssh/config"
+    probe host1 hostname
+    kill "$SSH_AGENT_PID"
+    [ "$status" = 0 ]
+    says host1
 }
 
 @test "libssh2 keeps HostName, Port, User, IdentityFile, HostKeyAlias and UserKnownHostsFile" {

@@ -1,6 +1,7 @@
 #include "launcher/remote/ssh/sshagent.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/base/mem.h"
 #include "launcher/base/uvloop.h"
@@ -11,6 +12,8 @@ enum {
     LIST_ANSWER = 12,
     SIGN = 13,
     SIGN_ANSWER = 14,
+    RSA_SHA2_256 = 2, /* flags of SIGN */
+    RSA_SHA2_512 = 4,
     REPLY_MAX = 256 * 1024,
 };
 
@@ -145,6 +148,28 @@ int dt_sshagent_list_reply(const struct dt_strbuf *reply, struct dt_auth_keys *k
     return 0;
 }
 
+static bool is_string(const struct dt_sshget *s, const char *text)
+{
+    return s->n == strlen(text) && memcmp(s->p, text, s->n) == 0;
+}
+
+/* An RSA key has several algorithms, of which the data to sign names one: session identifier,
+ * SSH_MSG_USERAUTH_REQUEST, user, service, "publickey", TRUE, algorithm, public key. */
+static uint32_t flags_for(const void *data, size_t n)
+{
+    struct dt_sshget g = { data, n, false }, algorithm;
+
+    dt_sshget_string(&g);
+    dt_sshget_u8(&g);
+    for (int i = 0; i < 3; i++)
+        dt_sshget_string(&g);
+    dt_sshget_u8(&g);
+    algorithm = dt_sshget_string(&g);
+    if (is_string(&algorithm, "rsa-sha2-512"))
+        return RSA_SHA2_512;
+    return is_string(&algorithm, "rsa-sha2-256") ? RSA_SHA2_256 : 0;
+}
+
 void dt_sshagent_sign_request(struct dt_strbuf *request, const struct dt_strbuf *blob,
                               const void *data, size_t n)
 {
@@ -153,7 +178,7 @@ void dt_sshagent_sign_request(struct dt_strbuf *request, const struct dt_strbuf 
     dt_strbuf_add(request, &type, 1);
     dt_sshput_string(request, dt_strbuf_text(blob), blob->len);
     dt_sshput_string(request, data, n);
-    dt_sshput_u32(request, 0);
+    dt_sshput_u32(request, flags_for(data, n));
 }
 
 int dt_sshagent_sign_reply(const struct dt_strbuf *reply, struct dt_strbuf *signature)

@@ -615,6 +615,34 @@ static void the_agents_list_is_read(void **state)
     dt_strbuf_free(&blob);
 }
 
+static void the_agent_signs_with_the_algorithm_that_the_data_name(void **state)
+{
+    static const struct {
+        const char *algorithm;
+        char flags;
+    } cases[] = { { "ssh-ed25519", 0 },  { "ssh-rsa", 0 },        { "rsa-sha2-256", 2 },
+                  { "rsa-sha2-512", 4 }, { "rsa-sha2-512@x", 0 }, { "", 0 } };
+    static const char *const before[] = { "user", "ssh-connection", "publickey" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_strbuf data = { 0 }, key = { 0 }, request = { 0 };
+
+        dt_sshput_string(&data, "session", 7);
+        dt_strbuf_add(&data, "\x32", 1);
+        for (size_t k = 0; k < sizeof before / sizeof *before; k++)
+            dt_sshput_string(&data, before[k], strlen(before[k]));
+        dt_strbuf_add(&data, "\x01", 1);
+        dt_sshput_string(&data, cases[i].algorithm, strlen(cases[i].algorithm));
+        dt_sshput_string(&data, "key", 3);
+        dt_sshagent_sign_request(&request, &key, data.data, data.len);
+        assert_memory_equal(request.data + request.len - 4, "\0\0\0", 3);
+        assert_int_equal(request.data[request.len - 1], cases[i].flags);
+        dt_strbuf_free(&request);
+        dt_strbuf_free(&data);
+    }
+}
+
 static void copies(const struct dt_host *host, const char *command)
 {
     struct dt_strbuf text = { 0 };
@@ -754,6 +782,7 @@ int main(void)
         cmocka_unit_test(ssh_adds_keys_of_hashed_names),
         cmocka_unit_test(an_identity_file_with_a_public_key_names_one_of_the_agent),
         cmocka_unit_test(the_agents_list_is_read),
+        cmocka_unit_test(the_agent_signs_with_the_algorithm_that_the_data_name),
         cmocka_unit_test(the_command_that_copies_a_key_logs_in_as_dtrun_does),
         cmocka_unit_test(messages_of_ssh_are_translated),
         cmocka_unit_test(ssh_that_cannot_be_run_now_is_not_a_missing_one),
