@@ -105,7 +105,9 @@ static void on_spawn_refused(void *arg, uint32_t local_rank)
     struct dt_pmisock *s = arg;
 
     if (!s->refused_spawn)
-        say(s, local_rank, "MPI_Comm_spawn fails: dtrun starts all processes of a job at once");
+        say(s, local_rank,
+            "MPI_Comm_spawn fails: dtrun starts all processes of a job at once; "
+            "see MPI in dtrun(1)");
     s->refused_spawn = true;
 }
 
