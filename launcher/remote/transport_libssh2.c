@@ -224,7 +224,8 @@ static int begin_session(struct dt_transport *t)
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_HOSTKEY,
                                 methods.len ? methods.data
                                             : "ssh-ed25519,ecdsa-sha2-nistp256,"
-                                              "ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,ssh-rsa");
+                                              "ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,"
+                                              "rsa-sha2-512,rsa-sha2-256,ssh-rsa");
     dt_strbuf_free(&methods);
     return 0;
 }
