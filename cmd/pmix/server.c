@@ -255,13 +255,11 @@ static void add_u16(struct infos *list, const char *key, uint32_t value)
     add_info(list, key, &v, PMIX_UINT16);
 }
 
-/* Only this host's name is known here. The others only need distinct names. */
 static void add_node_name(struct dt_strbuf *b, uint32_t node)
 {
-    if (node == dti_server.start->node_rank)
-        dt_strbuf_puts(b, dti_server.start->host);
-    else
-        dt_strbuf_printf(b, "dtrun-node%u", node);
+    const struct dt_msg_start *start = dti_server.start;
+
+    dt_strbuf_puts(b, node == start->node_rank ? start->host : start->hosts.v[node]);
 }
 
 /* Adds the names of all nodes in libpmix's packed form; libpmix keeps a copy. */
@@ -396,6 +394,10 @@ static int place_ranks(struct dt_error *err)
     if (!dt_mpimap_expand(&start->mpi_map, start->nodes, dti_server.node_of, start->np)) {
         free(ranks);
         return dt_error_set(err, "START has no map of the ranks");
+    }
+    if (start->nodes > 1 && start->hosts.n != start->nodes) {
+        free(ranks);
+        return dt_error_set(err, "START does not name all hosts");
     }
     for (uint32_t rank = 0; rank < start->np; rank++)
         dti_server.local_rank[rank] = ranks[dti_server.node_of[rank]]++;

@@ -79,7 +79,24 @@ static uint16_t master_port(const struct dt_launch *l)
     return (uint16_t)port;
 }
 
-static void send_start(struct dt_launch *l, const struct dt_plan_node *node, struct dt_u32s map)
+/* The same for all hosts. */
+struct for_mpi {
+    struct dt_u32s map;
+    struct dt_strs hosts; /* empty if there is one */
+};
+
+static void describe_for_mpi(struct for_mpi *f, const struct dt_launch *l)
+{
+    const struct dt_plan *plan = &l->core->plan;
+
+    *f = (struct for_mpi){ 0 };
+    dt_mpimap_make(&f->map, plan->node_of, l->core->ranks.np);
+    for (size_t i = 0; plan->nnodes > 1 && i < plan->nnodes; i++)
+        dt_xstrs_add(&f->hosts, dt_core_host_name(l->core, plan->nodes[i].host));
+}
+
+static void send_start(struct dt_launch *l, const struct dt_plan_node *node,
+                       const struct for_mpi *for_mpi)
 {
     const struct dt_job_config *c = l->core->config;
     struct dt_msg_start m = dt_start_of(c, node->host, l->core->links.v[node->host]->dir);
@@ -100,7 +117,8 @@ static void send_start(struct dt_launch *l, const struct dt_plan_node *node, str
         m.check_checkpoint_dir = checkpoint_need(l);
     m.fresh = c->fresh && !l->restart->saved;
     m.resume = c->resume && !l->restart->saved;
-    m.mpi_map = map;
+    m.mpi_map = for_mpi->map;
+    m.hosts = for_mpi->hosts;
     m.universe = l->core->ranks.np > (uint32_t)l->core->plan.slots ? l->core->ranks.np
                                                                    : (uint32_t)l->core->plan.slots;
     memcpy(m.secret, l->secret, sizeof m.secret);
@@ -120,18 +138,19 @@ static void reset(struct dt_launch *l)
 
 void dt_launch_start(struct dt_launch *l)
 {
-    struct dt_u32s map;
+    struct for_mpi for_mpi;
 
     reset(l);
-    dt_mpimap_make(&map, l->core->plan.node_of, l->core->ranks.np);
+    describe_for_mpi(&for_mpi, l);
     for (size_t i = 0; i < l->core->plan.nnodes; i++) {
         struct dt_hostlink *h = link_of(l, i);
 
-        send_start(l, &l->core->plan.nodes[i], map);
+        send_start(l, &l->core->plan.nodes[i], &for_mpi);
         h->phase = DT_HOST_STARTING;
         h->ready = h->went = h->started = false;
     }
-    free(map.v);
+    free(for_mpi.map.v);
+    dt_strs_free(&for_mpi.hosts);
     if (!l->core->config->start_timeout_s)
         dt_timers_set(&l->core->timers, DT_TIMER_START, SLOW_MS);
     dt_verbose("generation %u: starting %u ranks as job %s", l->core->generation, l->core->ranks.np,

@@ -61,7 +61,8 @@ SHAPE(start,
     F(start, env, STRS, STRINGS_MAX), F(start, unset, STRS, STRINGS_MAX),
     F(start, inject, STRS, STRINGS_MAX), F(start, gpu_bind, U8), F(start, bind_to, U8),
     F(start, report_bindings, U8), F(start, virtual_local_rank, U8), F(start, frameworks, U8),
-    F(start, universe, U32), F(start, mpi_map, U32S, 3 * DT_RANKS_MAX));
+    F(start, universe, U32), F(start, mpi_map, U32S, 3 * DT_RANKS_MAX),
+    F(start, hosts, STRS, DT_RANKS_MAX));
 SHAPE(go,
     F(go, generation, U32), F(go, master_addr, STR, NAME_MAX_BYTES),
     F(go, addr, STR, NAME_MAX_BYTES), F(go, iface, STR, NAME_MAX_BYTES),

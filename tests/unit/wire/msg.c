@@ -104,6 +104,7 @@ static const struct dt_msg_start start = {
     .frameworks = 3,
     .universe = 16,
     .mpi_map = { (uint32_t[]){ 0, 3, 2 }, 3 },
+    .hosts = STRS("host1", "host2"),
 };
 
 static const struct dt_msg_go go = {
@@ -168,7 +169,7 @@ static const struct message {
       "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 b2 w3 w3 w7 w0x12345678 "
       "w2 w8 w0x12345678 w5 'host2' '/w' "
       "h40000 h40001 '/c' b3 b5 b6 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1' "
-      "b2 b7 b1 b1 b3 w16 w3 w0 w3 w2" },
+      "b2 b7 b1 b1 b3 w16 w3 w0 w3 w2 w2 'host1' 'host2'" },
     { DT_MSG_GO, "go", &go,
       "w2 '10.0.0.1' '10.0.0.2' 'eth0' '{}' h40002 w2 w3 w0x12345678 w1 'P=1'" },
     { DT_MSG_PROBE, "probe",
