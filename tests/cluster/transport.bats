@@ -335,6 +335,26 @@ for which this libssh2 is too old: use --transport ssh or an ed25519 key])"
     says host1
 }
 
+@test "a key with a certificate goes through ssh, even if the SSH agent holds the key without it" {
+    own_keys
+    ssh-keygen -q -t ed25519 -N '' -f "$CLUSTER_DIR/authority"
+    cluster_host 5 /bin/bash "TrustedUserCAKeys $CLUSTER_DIR/authority.pub" "AuthorizedKeysFile none"
+    _cluster_await_sshd 5
+    cluster_trust
+    ssh-keygen -q -t ed25519 -N '' -f "$CLUSTER_HOME/.ssh/id_ed25519"
+    eval "$(ssh-agent -a "$BATS_TEST_TMPDIR/agent" 3>&-)" >/dev/null
+    ssh-add -q "$CLUSTER_HOME/.ssh/id_ed25519"
+    ssh-keygen -q -s "$CLUSTER_DIR/authority" -I anna -n root "$CLUSTER_HOME/.ssh/id_ed25519.pub"
+    local logins=
+    for socket in none "$BATS_TEST_TMPDIR/agent"; do
+        printf 'IdentityAgent %s\n' "$socket" >"$CLUSTER_HOME/.ssh/config"
+        probe host5 hostname
+        logins+=$status
+    done
+    kill "$SSH_AGENT_PID"
+    [ $logins = 00 ]
+}
+
 @test "libssh2 keeps HostName, Port, User, IdentityFile, HostKeyAlias and UserKnownHostsFile" {
     own_keys
     cp "$CLUSTER_HOME/.ssh.kept/id_ed25519" "$CLUSTER_HOME/.ssh/key for work"

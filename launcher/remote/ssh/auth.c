@@ -76,8 +76,10 @@ void dt_auth_add_files(struct dt_auth_keys *keys, const struct dt_sshconfig *con
 
         dt_sshkey_read(&key, path);
         at = find_key(keys, keys->n, &key.blob);
-        if (at < agent_keys)
+        if (at < agent_keys) {
             named[at] = true;
+            keys->v[at].key.certificate |= key.certificate;
+        }
         if (key.kind == DT_SSHKEY_MISSING || at < keys->n) {
             dt_sshkey_free(&key);
             continue;

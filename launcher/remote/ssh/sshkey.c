@@ -129,8 +129,8 @@ void dt_sshkey_read(struct dt_sshkey *key, const char *path)
         dt_sshkey_parse(key, text.data, text.len);
         if (key->kind == DT_SSHKEY_UNKNOWN)
             parse_public(key, dt_strbuf_text(&text));
-        key->certificate = access(cert, F_OK) == 0;
     }
+    key->certificate = access(cert, F_OK) == 0;
     if (key->blob.len == 0)
         read_public(key, path);
     if (text.data)

@@ -557,12 +557,14 @@ static void an_identity_file_with_a_public_key_names_one_of_the_agent(void **sta
     static const char *const identities[] = { "key.pub", "key" };
     char dir[] = "/tmp/dtrun-identity-XXXXXX";
     struct dt_strbuf blob = blob_of(ed25519), other = blob_of("AAAAC3NzaC1lZDI1NTE5");
-    char *public, *text = dt_xasprintf("ssh-ed25519 %s anna@laptop\n", ed25519);
+    char *public, *certificate, *text = dt_xasprintf("ssh-ed25519 %s anna@laptop\n", ed25519);
 
     (void)state;
     assert_non_null(mkdtemp(dir));
     public = dt_xasprintf("%s/key.pub", dir);
+    certificate = dt_xasprintf("%s/key-cert.pub", dir);
     write_file(public, text);
+    write_file(certificate, "");
     for (size_t i = 0; i < sizeof identities / sizeof *identities; i++) {
         struct dt_sshconfig config = { .identitiesonly = true };
         struct dt_auth_keys keys = { 0 };
@@ -574,13 +576,16 @@ static void an_identity_file_with_a_public_key_names_one_of_the_agent(void **sta
         dt_auth_add_files(&keys, &config);
         assert_int_equal(keys.n, 1);
         assert_string_equal(keys.v[0].name, "agent: anna");
+        assert_int_equal(keys.v[0].key.certificate, strcmp(identities[i], "key") == 0);
         dt_auth_free(&keys);
         dt_strs_free(&config.identityfile);
         free(path);
     }
     unlink(public);
+    unlink(certificate);
     rmdir(dir);
     free(public);
+    free(certificate);
     free(text);
     dt_strbuf_free(&blob);
     dt_strbuf_free(&other);
