@@ -94,29 +94,41 @@ static void serve_waiters(struct dt_names *n, const char *key)
     }
 }
 
-static void publish(struct dt_names *n, const struct dt_msg_share *m)
+static void append_entry(struct dt_names *n, const struct dt_msg_share *m)
 {
-    struct entry **at = find_entry(n, m->key);
-    bool taken = *at != NULL;
+    struct entry **at = &n->entries;
 
-    tell(n, m->node, &(struct dt_names_answer){ m->request, !taken, m->rank, NULL, 0 });
-    if (taken)
-        return;
+    while (*at)
+        at = &(*at)->next;
     *at = dt_xcalloc(1, sizeof **at);
     (*at)->key = dt_xstrdup(m->key);
     dt_strbuf_add(&(*at)->data, m->data.p, m->data.n);
     (*at)->rank = m->rank;
     (*at)->once = m->flag;
+}
+
+/* As with Open MPI's mpirun, a name may be published again. The newest data count, but those for
+ * one reader, which several clients of one port publish, are read one after the other. */
+static void publish(struct dt_names *n, const struct dt_msg_share *m)
+{
+    struct entry **old = find_entry(n, m->key);
+
+    tell(n, m->node, &(struct dt_names_answer){ m->request, true, m->rank, NULL, 0 });
+    if (*old && !m->flag)
+        remove_entry(old);
+    append_entry(n, m);
     serve_waiters(n, m->key);
 }
 
 static void unpublish(struct dt_names *n, const struct dt_msg_share *m)
 {
-    struct entry **at = find_entry(n, m->key);
-    bool known = *at != NULL;
+    struct entry **at;
+    bool known = false;
 
-    if (known)
+    while (*(at = find_entry(n, m->key))) {
         remove_entry(at);
+        known = true;
+    }
     tell(n, m->node, &(struct dt_names_answer){ m->request, known, m->rank, NULL, 0 });
 }
 

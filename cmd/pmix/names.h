@@ -15,7 +15,7 @@ struct dt_names;
 
 struct dt_names_answer {
     uint32_t request; /* of this host */
-    bool ok;          /* false: the name is taken (publish), or unknown (look up) */
+    bool ok;          /* false: the name is unknown */
     uint32_t rank;    /* that published what was found */
     const char *data; /* what was found, or what those that have met bring */
     size_t n;

@@ -176,7 +176,7 @@ pmix_status_t dt_pmixrequests_publish(const pmix_proc_t *proc, const pmix_info_t
                                       size_t ninfo, pmix_op_cbfunc_t done, void *arg)
 {
     const pmix_info_t *what = published(info, ninfo);
-    const struct pending p = { .done = done, .arg = arg, .failure = PMIX_ERR_DUPLICATE_KEY };
+    const struct pending p = { .done = done, .arg = arg };
     struct dt_msg_share m = { .op = DT_SHARE_PUBLISH, .rank = proc->rank };
     struct dt_strbuf data = { 0 };
     pmix_status_t status;

@@ -76,10 +76,10 @@ static void a_name_can_be_looked_up_until_it_is_unpublished(void **state)
     (void)state;
     share(0, 1, DT_SHARE_LOOK_UP, 0, "service", "");
     share(1, 1, DT_SHARE_PUBLISH, 0, "service", "port");
-    share(2, 1, DT_SHARE_PUBLISH, 0, "service", "other");
     share(2, 2, DT_SHARE_LOOK_UP, 0, "service", "");
+    share(2, 3, DT_SHARE_PUBLISH, 0, "service", "newer");
     share(0, 2, DT_SHARE_LOOK_UP, 1, "service", "");
-    heard("1-0: 2+10:port ", "1+10: ", "1-20: 2+10:port ");
+    heard("1-0: 2+20:newer ", "1+10: ", "2+10:port 3+20: ");
     share(0, 3, DT_SHARE_UNPUBLISH, 0, "service", "");
     share(0, 4, DT_SHARE_UNPUBLISH, 0, "service", "");
     share(1, 2, DT_SHARE_LOOK_UP, 0, "service", "");
@@ -110,6 +110,17 @@ static void a_name_for_one_reader_is_gone_when_it_has_been_read(void **state)
     heard("2+0: ", "", "1+0:y ");
     share(0, 3, DT_SHARE_PUBLISH, 1, "a", "z");
     heard("3+0: ", "2+0:z ", "");
+    share(0, 4, DT_SHARE_PUBLISH, 1, "a", "1");
+    share(2, 2, DT_SHARE_PUBLISH, 1, "a", "2");
+    share(1, 3, DT_SHARE_LOOK_UP, 0, "a", "");
+    share(1, 4, DT_SHARE_LOOK_UP, 0, "a", "");
+    share(1, 5, DT_SHARE_LOOK_UP, 0, "a", "");
+    heard("4+0: ", "3+0:1 4+20:2 5-0: ", "2+20: ");
+    share(0, 5, DT_SHARE_PUBLISH, 1, "a", "1");
+    share(0, 6, DT_SHARE_PUBLISH, 1, "a", "2");
+    share(0, 7, DT_SHARE_UNPUBLISH, 0, "a", "");
+    share(1, 6, DT_SHARE_LOOK_UP, 0, "a", "");
+    heard("5+0: 6+0: 7+0: ", "6-0: ", "");
 }
 
 static void hosts_meet_again_and_again(void **state)
