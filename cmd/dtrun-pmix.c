@@ -72,7 +72,7 @@ static void on_state(uint32_t rank, bool inside)
 static void on_spawn_refused(uint32_t rank)
 {
     char *text = dt_xasprintf("rank %u (%s): MPI_Comm_spawn fails: dtrun starts all processes of a "
-                              "job at once; see MPI in dtrun(1)",
+                              "job at once; see dtrun-frameworks(7)",
                               rank, dti_helper.start.start.host);
     const struct dt_msg_log m = { .text = text };
 

@@ -93,8 +93,8 @@ static const char of_programs[] = "a job has one program; a shell can choose one
                                   "that differ in dtrun(1)";
 static const char of_cpu_list[] = "--bind-to divides the CPUs that the host allows; taskset(1) "
                                   "limits these";
-static const char of_transport[] = "--transport and --rsh say how hosts are reached, see OTHER WAYS "
-                                   "TO REACH HOSTS in dtrun(1)";
+static const char of_transport[] = "--transport and --rsh say how hosts are reached, see "
+                                   "dtrun-clusters(7)";
 static const char of_tools[] = "start the tool as the program, as in dtrun -np 2 strace ./train";
 static const char of_ranks[] = "-np N is the number of all ranks, --npernode N that on each host";
 

@@ -16,6 +16,8 @@ dist_man_MANS += \
 	man/dt_send.3 \
 	man/dt_wait.3 \
 	man/dtrun-agent.8 \
+	man/dtrun-clusters.7 \
+	man/dtrun-frameworks.7 \
 	man/dtrun-gpu.7 \
 	man/dtrun-hostfile.5 \
 	man/dtrun-migrate.7 \

@@ -149,7 +149,7 @@ END
         out_is "spawn refused
 "
         # Debian's MPICH refuses by itself, and also under its own mpiexec.
-        [ "${MPI##*/}" = mpich ] || err_has "localhost: rank 0 (localhost): MPI_Comm_spawn fails: dtrun starts all processes of a job at once; see MPI in dtrun(1)"
+        [ "${MPI##*/}" = mpich ] || err_has "localhost: rank 0 (localhost): MPI_Comm_spawn fails: dtrun starts all processes of a job at once; see dtrun-frameworks(7)"
         [ "${MPI##*/}" = mpich ] || err_lines 1
     }
     with_each check

@@ -107,7 +107,7 @@ static void on_spawn_refused(void *arg, uint32_t local_rank)
     if (!s->refused_spawn)
         say(s, local_rank,
             "MPI_Comm_spawn fails: dtrun starts all processes of a job at once; "
-            "see MPI in dtrun(1)");
+            "see dtrun-frameworks(7)");
     s->refused_spawn = true;
 }
 
