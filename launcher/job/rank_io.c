@@ -125,12 +125,12 @@ static void credit(const struct dt_rank_io *io, size_t n)
     io->core->ops->stdin_credit(io->core->ops->arg, n);
 }
 
-/* A program that reads its input from the beginning may take the rest for all of it, or an empty
- * one for nothing to do, and succeed. */
+/* A program that expects the beginning of its input may take the rest for all of it, or find
+ * nothing to do if no rest is left, and succeed. */
 static void tell_where_stdin_goes_on(struct dt_rank_io *io)
 {
     if (io->stdin_sent && !io->told_stdin)
-        dt_say("standard input goes on after its first %llu bytes, which were given to the ranks "
+        dt_say("standard input continues after its first %llu bytes, which ranks were given "
                "before the restart; a program that must read them again needs them in a file",
                (unsigned long long)io->stdin_sent);
     io->told_stdin = io->stdin_sent;

@@ -212,7 +212,7 @@ while os.splice(0, 1, 65536): pass'
     code_is 143
     out_is "a whole input
 "
-    line="dtrun: standard input goes on after its first 14 bytes, which were given to the ranks before the restart; a program that must read them again needs them in a file"
+    line="dtrun: standard input continues after its first 14 bytes, which ranks were given before the restart; a program that must read them again needs them in a file"
     [ "$(grep -cxF "$line" "$ERR")" = 1 ] || { show; false; }
     : >in
     STDIN=in dtrun --max-restarts 1 -np 1 sh -c '[ $DTRUN_RESTART_COUNT = 1 ]'
