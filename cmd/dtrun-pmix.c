@@ -2,9 +2,9 @@
  * program, because libpmix is a shared library with plugins and the agent is one static file.
  *
  * It talks to its agent over standard input, a socket, in messages of PROTOCOL.md. It receives
- * START and answers with GO, of which only mpi_env counts. It sends FENCE and receives FENCED, and
- * SHARE both ways. It sends EXIT for a rank that called MPI_Abort, MPI_STATE, LOG and OUTPUT. It
- * exits when that socket ends.
+ * START and answers with GO, of which only mpi_env counts. It sends FENCE and receives FENCED.
+ * SHARE goes both ways. It also sends MPI_STATE, LOG, OUTPUT, and EXIT for a rank that called
+ * MPI_Abort. It exits when that socket ends.
  */
 #include <errno.h>
 #include <limits.h>
@@ -50,7 +50,8 @@ static void on_share(struct dt_msg_share *m)
     send_message(DT_MSG_SHARE, m);
 }
 
-/* The agent kills the rank before it has read all answers, of which libpmix would complain. */
+/* The agent kills the rank before the rank has read all answers. libpmix would complain of that on
+ * standard error. */
 static void on_abort(uint32_t rank, int exit_code)
 {
     const struct dt_msg_exit m = { .generation = dti_helper.start.start.generation,
@@ -82,7 +83,7 @@ static void on_spawn_refused(uint32_t rank)
     free(text);
 }
 
-/* In pieces that the agent can write to a pipe as a whole. */
+/* Sends pieces that the agent can write to a pipe as a whole. */
 static void on_print(uint32_t rank, uint8_t stream, const char *text)
 {
     size_t left = strlen(text);

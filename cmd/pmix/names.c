@@ -6,26 +6,26 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
 
-struct entry { /* a name */
+struct entry { /* a published name */
     struct entry *next;
     char *key;
     struct dt_strbuf data;
     uint32_t rank;
-    bool once; /* the first that looks it up removes it */
+    bool once; /* looking it up removes it */
 };
 
-struct waiter { /* waits for a name */
+struct waiter { /* a request that waits for a name */
     struct waiter *next;
     char *key;
     uint32_t node, request;
 };
 
-struct meeting {
+struct meeting { /* hosts that wait for each other */
     struct meeting *next;
     char *key;
-    struct dt_strbuf data; /* of all that have arrived */
+    struct dt_strbuf data; /* of the hosts that have arrived */
     uint32_t arrived, request;
-    bool here; /* this host has arrived, with request */
+    bool here; /* this host has arrived: it made the request */
 };
 
 struct dt_names {
@@ -107,8 +107,8 @@ static void append_entry(struct dt_names *n, const struct dt_msg_share *m)
     (*at)->once = m->flag;
 }
 
-/* As with Open MPI's mpirun, a name may be published again. The newest data count, but those for
- * one reader, which several clients of one port publish, are read one after the other. */
+/* As with Open MPI's mpirun, a name may be published again: new data replace the old. But data for
+ * one reader wait in a queue, because several clients of one port publish theirs by one name. */
 static void publish(struct dt_names *n, const struct dt_msg_share *m)
 {
     struct entry **old = find_entry(n, m->key);
@@ -192,7 +192,7 @@ static void meet(struct dt_names *n, const struct dt_msg_share *m)
     free_meeting(g);
 }
 
-/* ---- all of it ---- */
+/* ---- create, apply, destroy ---- */
 
 struct dt_names *dt_names_create(uint32_t node, uint32_t nodes, dt_names_answered *answer,
                                  void *arg)

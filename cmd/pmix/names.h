@@ -1,6 +1,6 @@
 /* What the ranks of a job have published by name, and which of them meet: MPI_Publish_name,
- * MPI_Comm_accept, MPI_Comm_connect and MPI_Comm_disconnect. Each host has a copy. A SHARE of any
- * host reaches all hosts, and all SHAREs in the same order, so all copies agree. Pure: answers to
+ * MPI_Comm_accept, MPI_Comm_connect and MPI_Comm_disconnect. Each host has a copy. All
+ * hosts receive the SHAREs of all hosts in the same order, so the copies agree. Pure: answers to
  * requests of this host go through answer. */
 #ifndef DT_CMD_PMIX_NAMES_H
 #define DT_CMD_PMIX_NAMES_H
@@ -16,17 +16,17 @@ struct dt_names;
 struct dt_names_answer {
     uint32_t request; /* of this host */
     bool ok;          /* false: the name is unknown */
-    uint32_t rank;    /* that published what was found */
-    const char *data; /* what was found, or what those that have met bring */
+    uint32_t rank;    /* which published the data found */
+    const char *data; /* found under the name, or brought by all hosts of a meeting */
     size_t n;
 };
 
 typedef void dt_names_answered(void *arg, const struct dt_names_answer *answer);
 
-/* node is this host's, of nodes. */
+/* node is this host's number, nodes how many hosts there are. */
 struct dt_names *dt_names_create(uint32_t node, uint32_t nodes, dt_names_answered *answer,
                                  void *arg);
-/* Carries a SHARE out. Returns false if no host can have sent it. */
+/* Carries out a SHARE. Returns false if no host can have sent it. */
 bool dt_names_apply(struct dt_names *n, const struct dt_msg_share *m);
 void dt_names_destroy(struct dt_names *n); /* accepts NULL */
 

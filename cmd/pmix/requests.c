@@ -11,12 +11,12 @@
 struct pending { /* a request of this host that has no answer yet */
     struct pending *next;
     uint32_t request;
-    pmix_op_cbfunc_t done; /* one of these three */
+    pmix_op_cbfunc_t done; /* one of these three is set */
     pmix_lookup_cbfunc_t found;
     pmix_modex_cbfunc_t fenced;
     void *arg;
-    pmix_status_t failure; /* the answer if it is not done */
-    char *key;             /* of found */
+    pmix_status_t failure; /* the answer if it fails */
+    char *key;             /* the name, for found */
 };
 
 static struct {
@@ -43,7 +43,7 @@ static struct pending *take(uint32_t request)
     return p;
 }
 
-/* The first byte of what is published says what the others are. */
+/* The first byte of published data is the type of the others. */
 static const char a_text = 't', an_object = 'o';
 
 static void read_value(pmix_value_t *value, const char *data, size_t n)
@@ -130,7 +130,7 @@ void dt_pmixrequests_init(const struct dt_pmixrequests_job *job)
 
 /* ---- requests ---- */
 
-/* Takes over p, and sends m. */
+/* Keeps a copy of p until the answer comes, and sends m. */
 static pmix_status_t ask(struct dt_msg_share *m, const struct pending *p)
 {
     struct pending *copy = dt_xcalloc(1, sizeof *copy);
@@ -211,7 +211,8 @@ pmix_status_t dt_pmixrequests_unpublish(const pmix_proc_t *proc, char **keys,
     return ask(&m, &p);
 }
 
-/* Of type bool or int, where 0 stands for all keys. */
+/* PMIX_WAIT is a bool, or the number of keys to wait for, of which there is only one here; 0 stands
+ * for all of them. */
 static bool shall_wait(const pmix_info_t info[], size_t ninfo)
 {
     for (size_t i = 0; i < ninfo; i++) {
@@ -221,7 +222,7 @@ static bool shall_wait(const pmix_info_t info[], size_t ninfo)
     return false;
 }
 
-/* It may wait for ever, as MPI_Comm_accept does by the standard: a timeout is not kept. */
+/* Ignores PMIX_TIMEOUT: MPI's standard sets no limit for MPI_Comm_accept. */
 pmix_status_t dt_pmixrequests_look_up(const pmix_proc_t *proc, char **keys,
                                       const pmix_info_t info[], size_t ninfo,
                                       pmix_lookup_cbfunc_t done, void *arg)
@@ -238,7 +239,7 @@ pmix_status_t dt_pmixrequests_look_up(const pmix_proc_t *proc, char **keys,
 
 /* ---- meetings ---- */
 
-/* Marks the ranks that procs name. Returns false if one is of another job. */
+/* Marks the ranks that procs name. Returns false if one is not of this job. */
 static bool mark(const pmix_proc_t procs[], size_t nprocs, bool *taking_part)
 {
     uint32_t np = dti_requests.job.start->np;
@@ -254,8 +255,8 @@ static bool mark(const pmix_proc_t procs[], size_t nprocs, bool *taking_part)
     return true;
 }
 
-/* Appends the ranks to the key, which is then the same on all hosts. Returns on how many hosts they
- * are. */
+/* Appends the ranks to the key, which is then the same on all hosts. Returns the number of their
+ * hosts. */
 static uint32_t name_meeting(struct dt_strbuf *key, const bool *taking_part)
 {
     const struct dt_msg_start *start = dti_requests.job.start;

@@ -9,7 +9,7 @@
 
 #include "runtime/wire/msg.h"
 
-struct dt_pmixrequests_job { /* what it points to stays where it is */
+struct dt_pmixrequests_job { /* what it points to must live as long as the process */
     const struct dt_msg_start *start;
     const char *nspace;
     const uint32_t *node_of;               /* by rank */
@@ -17,7 +17,7 @@ struct dt_pmixrequests_job { /* what it points to stays where it is */
 };
 
 void dt_pmixrequests_init(const struct dt_pmixrequests_job *job);
-/* A SHARE of this host or another one. Returns false if no host can have sent it. */
+/* Carries out a SHARE of any host. Returns false if no host can have sent it. */
 bool dt_pmixrequests_shared(const struct dt_msg_share *m);
 
 pmix_status_t dt_pmixrequests_publish(const pmix_proc_t *proc, const pmix_info_t info[],
@@ -34,7 +34,7 @@ pmix_status_t dt_pmixrequests_connect(const pmix_proc_t procs[], size_t nprocs,
 pmix_status_t dt_pmixrequests_disconnect(const pmix_proc_t procs[], size_t nprocs,
                                          const pmix_info_t info[], size_t ninfo,
                                          pmix_op_cbfunc_t done, void *arg);
-/* A fence of these ranks. */
+/* For a fence of only some ranks. */
 pmix_status_t dt_pmixrequests_fence(const pmix_proc_t procs[], size_t nprocs, char *data,
                                     size_t ndata, pmix_modex_cbfunc_t done, void *arg);
 

@@ -39,7 +39,7 @@ static bool is_of_all(const pmix_proc_t *procs, size_t n)
     return n == 1 && procs[0].rank == PMIX_RANK_WILDCARD;
 }
 
-/* With a fence of only some ranks, Open MPI 4 ends what MPI_Comm_connect began. */
+/* Open MPI 4 disconnects ranks with a fence of only these. */
 static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
                               size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
                               void *arg)
@@ -152,8 +152,8 @@ static uint8_t stream_of(const pmix_info_t *info)
                                                    : 0;
 }
 
-/* Open MPI 5 has its server print what users must know, such as why it ends a rank. libpmix holds a
- * lock for which the answer waits, so another thread gives it. */
+/* Open MPI 5 has its server print what users must know, such as why it ends a rank. The
+ * answer needs a lock that libpmix holds during this call, so another thread gives it. */
 static void on_print(const pmix_proc_t *proc, const pmix_info_t data[], size_t ndata,
                      const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done, void *arg)
 {

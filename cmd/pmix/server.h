@@ -31,7 +31,7 @@ int dt_pmix_environment(struct dt_strs *env, struct dt_error *err);
 
 /* The fence is complete. data is the concatenation of what all hosts sent. */
 void dt_pmix_fenced(const char *data, size_t n);
-/* Returns false if no host can have sent it. */
+/* Carries out a SHARE of any host. Returns false if no host can have sent it. */
 bool dt_pmix_shared(const struct dt_msg_share *m);
 
 #endif

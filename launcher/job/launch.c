@@ -79,10 +79,10 @@ static uint16_t master_port(const struct dt_launch *l)
     return (uint16_t)port;
 }
 
-/* The same for all hosts. */
+/* What START says for MPI, to all hosts alike. */
 struct for_mpi {
     struct dt_u32s map;
-    struct dt_strs hosts; /* empty if there is one */
+    struct dt_strs hosts; /* empty if there is only one */
 };
 
 static void describe_for_mpi(struct for_mpi *f, const struct dt_launch *l)

@@ -43,7 +43,7 @@ void dt_launch_refuse(struct dt_launch *l, const struct dt_hostlink *h,
                       const struct dt_msg_spawn_failed *why);
 void dt_launch_on_fence(struct dt_launch *l, const struct dt_hostlink *h,
                         const struct dt_msg_fence *m);
-/* Sends it to all hosts, each of which so gets every SHARE in the same order. */
+/* Sends it to all hosts, so that each gets all SHAREs in the same order. */
 void dt_launch_on_share(struct dt_launch *l, const struct dt_hostlink *h,
                         const struct dt_msg_share *m);
 /* Returns true if this was the rank's first dt_init. The rank may wait for one that has ended. */

@@ -22,7 +22,7 @@ enum dt_job_timer {
     DT_TIMER_GATHER,      /* waits for a signal to reach all processes that it was sent to */
     DT_TIMER_GRACE,       /* waits for ranks to end by themselves */
     DT_TIMER_PATIENCE,    /* waits for agents to end */
-    DT_TIMER_READER,      /* waits for a reader once the job was told to stop */
+    DT_TIMER_READER,      /* waits for a reader of output once the job was told to stop */
     DT_TIMER_CUT,         /* waits until dtrun drops what is left */
     DT_TIMER_TIMEOUT,     /* --timeout */
     DT_TIMER_START,       /* --start-timeout, or a warning without it; until GO */

@@ -8,7 +8,7 @@
 struct dt_rank_io {
     struct dt_core *core;
     bool stdin_ended;
-    bool told_stdin; /* the user knows that ranks after a restart do not get all of it */
+    bool told_stdin; /* the user knows that restarted ranks do not get all of it */
     uint64_t stdin_sent;
     uint64_t stdin_taken; /* bytes that every host with readers has taken in this generation */
     size_t stdin_owed;    /* credit that is held back while FAILING */
@@ -19,7 +19,7 @@ void dt_rank_io_on_output_eof(const struct dt_rank_io *io, const struct dt_msg_o
 void dt_rank_io_on_output_quiet(const struct dt_rank_io *io, const struct dt_msg_output_quiet *m);
 /* n bytes of the process's output have been shown: gives its agent credit for as many. */
 void dt_rank_io_shown(const struct dt_rank_io *io, uint32_t number, int fd, size_t n);
-/* From now on output is dropped, and ranks never wait for a reader again. */
+/* From now on dtrun drops output, and ranks never wait for a reader again. */
 void dt_rank_io_drop(struct dt_core *core);
 
 void dt_rank_io_begin(struct dt_rank_io *io); /* a generation begins */

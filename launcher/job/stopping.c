@@ -82,7 +82,7 @@ static const char *awaited_in_vain(const struct dt_core *c)
     return c->told_to_stop && !c->output_dropped ? c->ops->output_awaits(c->ops->arg) : NULL;
 }
 
-/* dtrun ends without knowing how the ranks there end. */
+/* dtrun does not learn how the ranks of these hosts end. */
 static void report_silent_hosts(const struct dt_core *c)
 {
     for (size_t i = 0; i < c->plan.nnodes; i++) {

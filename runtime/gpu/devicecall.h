@@ -12,7 +12,7 @@
 struct dt_call dt_gpu_call(const struct dt_operation *o);
 /* Ends c with this rank's failure in a function of the driver. Returns DT_ERR_CUDA. */
 dt_result_t dt_gpu_fail(struct dt_comm *c, const char *function, CUresult error);
-/* Waits for the event between two calls, like work in dt_comm_aside. */
+/* Waits for the event between two calls: see dt_comm_aside. */
 dt_result_t dt_gpu_await_event(struct dt_comm *c, CUevent event);
 /* Waits until the GPU has done what was queued before the call. Then managed memory counts as host
  * memory. */

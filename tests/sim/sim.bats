@@ -293,7 +293,7 @@ caught() {
 @test "the simulator catches output that is dropped before somebody reads it" {
     caught "output that nobody reads yet is dropped"
 }
-@test "the simulator catches ranks that wait for a reader whose output dtrun drops" {
+@test "the simulator catches ranks that wait for a reader although dtrun drops their output" {
     caught "ranks wait for a reader although dtrun drops what they print"
 }
 @test "the simulator catches output that is dropped while somebody reads it" {

@@ -473,7 +473,7 @@ void sim_check_quiet_told(struct sim_world *w, const struct dt_msg_output_quiet 
 void sim_check_output_quiet(struct sim_world *w, uint32_t rank, int fd);
 void sim_check_quiet_shown(struct sim_world *w);
 void sim_check_output_eof(struct sim_world *w, uint32_t rank, int fd);
-/* The engine drops output that nobody reads, or says that hosts are silent. */
+/* dtrun says that it drops output, or that hosts are silent. */
 void sim_check_output_said(struct sim_world *w, const char *line);
 /* A host is done with the generation, so its ranks' output must have been shown as a whole. */
 void sim_check_streams_whole(struct sim_world *w, const struct sim_agent *a);

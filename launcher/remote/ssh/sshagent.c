@@ -153,7 +153,7 @@ static bool is_string(const struct dt_sshget *s, const char *text)
     return s->n == strlen(text) && memcmp(s->p, text, s->n) == 0;
 }
 
-/* An RSA key has several algorithms, of which the data to sign names one: session identifier,
+/* An RSA key can sign by several algorithms. The data to sign name one of them: session identifier,
  * SSH_MSG_USERAUTH_REQUEST, user, service, "publickey", TRUE, algorithm, public key. */
 static uint32_t flags_for(const void *data, size_t n)
 {

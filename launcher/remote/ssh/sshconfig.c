@@ -180,8 +180,8 @@ static void add_path(struct dt_sshconfig *c, struct dt_strs *list, const char *p
     free(full);
 }
 
-/* ssh -G separates paths by blanks, and paths may contain blanks. What follows one inside a path
- * begins as no path does, with rare exceptions. */
+/* ssh -G separates paths by blanks, but a path may contain blanks, too. The text after such a blank
+ * hardly ever begins as a path does. */
 static bool has_blanks(const char *paths)
 {
     while (*paths && strchr("/~%$", *paths)) {

@@ -28,8 +28,8 @@ enum dt_sshkey_kind dt_sshkey_kind_of_blob(const struct dt_strbuf *blob);
 
 /* Parses the text of a file. Pure. */
 void dt_sshkey_parse(struct dt_sshkey *key, const char *text, size_t n);
-/* Reads the file at path. It may hold the public half alone. If it is missing, or its format hides
- * the public half, reads that from the .pub file. */
+/* Reads the file at path, which may hold only the public half. If it is missing or its format hides
+ * the public half, reads that half from the .pub file. */
 void dt_sshkey_read(struct dt_sshkey *key, const char *path);
 void dt_sshkey_free(struct dt_sshkey *key);
 

@@ -18,8 +18,8 @@ static bool host_would_fault(const void *ptr)
     return process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
 }
 
-/* Usually CUDA does not know the memory. But after a fault of the GPU, the driver may answer any
- * question with that fault. */
+/* An error usually means that CUDA does not know the memory. But after a fault of the GPU, the
+ * driver may answer any question with that fault. */
 static enum dt_memory without_answer(CUresult error, const void *ptr)
 {
     bool asks_host = error != CUDA_ERROR_INVALID_VALUE && error != CUDA_ERROR_NOT_INITIALIZED;
