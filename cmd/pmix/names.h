@@ -1,7 +1,7 @@
 /* What the ranks of a job have published by name, and which of them meet: MPI_Publish_name,
- * MPI_Comm_accept, MPI_Comm_connect and MPI_Comm_disconnect. Each host has a copy. All
- * hosts receive the SHAREs of all hosts in the same order, so the copies agree. Pure: answers to
- * requests of this host go through answer. */
+ * MPI_Comm_accept, MPI_Comm_connect and MPI_Comm_disconnect. Each host has a copy. All hosts
+ * receive the SHAREs of all hosts in the same order, so the copies agree. Pure: answers to requests
+ * of this host go through answer. */
 #ifndef DT_CMD_PMIX_NAMES_H
 #define DT_CMD_PMIX_NAMES_H
 

@@ -43,7 +43,7 @@ static struct pending *take(uint32_t request)
     return p;
 }
 
-/* The first byte of published data is the type of the others. */
+/* The first byte of published data gives the type of the others. */
 static const char a_text = 't', an_object = 'o';
 
 static void read_value(pmix_value_t *value, const char *data, size_t n)
@@ -211,8 +211,8 @@ pmix_status_t dt_pmixrequests_unpublish(const pmix_proc_t *proc, char **keys,
     return ask(&m, &p);
 }
 
-/* PMIX_WAIT is a bool, or the number of keys to wait for, of which there is only one here; 0 stands
- * for all of them. */
+/* PMIX_WAIT is a bool, or an integer: how many of the keys to wait for, where 0 means all. With one
+ * key, every integer means the same. */
 static bool shall_wait(const pmix_info_t info[], size_t ninfo)
 {
     for (size_t i = 0; i < ninfo; i++) {

@@ -152,8 +152,8 @@ static uint8_t stream_of(const pmix_info_t *info)
                                                    : 0;
 }
 
-/* Open MPI 5 has its server print what users must know, such as why it ends a rank. The
- * answer needs a lock that libpmix holds during this call, so another thread gives it. */
+/* Open MPI 5 has its server print what users must know, such as why it ends a rank. The answer
+ * needs a lock that libpmix holds during this call, so another thread gives it. */
 static void on_print(const pmix_proc_t *proc, const pmix_info_t data[], size_t ndata,
                      const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done, void *arg)
 {

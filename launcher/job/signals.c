@@ -129,7 +129,8 @@ void dt_signals_on_gathered(struct dt_signals *s)
 {
     uint64_t signals = dt_signal_gather_over(&s->gather, &s->core->timers);
 
-    /* Later reports even of those that gave way to a signal that ends the job are late ones. */
+    /* A signal that gave way to one that ends the job counts as reported, too: its reports that are
+     * still to come are late. */
     dt_hostlinks_end_gathering(&s->core->links, s->gather.reported, dt_core_now(s->core));
     for (int signo = 1; signo < 64; signo++) {
         if (signals & dt_signal_bit(signo))

@@ -203,7 +203,7 @@ static bool is_stopping(const struct dt_core *c)
     return c->state == DT_JOB_STOPPING || c->state == DT_JOB_ENDING;
 }
 
-/* All that such a job may still wait for without an end is a reader of its output. */
+/* In these states a job can wait without an end only for a reader of its output. */
 static void limit_output(struct dt_core *c)
 {
     const char *what = c->ops->output_awaits(c->ops->arg);

@@ -17,9 +17,9 @@ dt_result_t dt_gpu_await_event(struct dt_comm *c, CUevent event);
 /* Waits until the GPU has done what was queued before the call. Then managed memory counts as host
  * memory. */
 dt_result_t dt_gpu_await_order(struct dt_comm *c, const struct dt_gpu_order *order);
-/* Does so if another gate than the call's own (NULL: it has none) is shut. Streams share hardware
- * queues: if a stream of the library waited there for work behind a gate, the copies of the call
- * that opens the gate might stand behind it. */
+/* Waits likewise if a gate other than the call's own (NULL: it has none) is shut. Streams share
+ * hardware queues: if a stream of the library waited there for work behind a gate, the copies of
+ * the call that opens the gate might stand behind it. */
 dt_result_t dt_gpu_await_gates(struct dt_comm *c, const struct dt_gpu_order *order,
                                const struct dt_gpu_gate *own);
 /* All ranks of c call this. Rank 0 of c sends the text to dtrun, unless *warned says that it has

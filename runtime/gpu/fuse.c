@@ -164,7 +164,7 @@ static struct dt_operation fused_operation(const struct dt_gpu_fuse *f,
     return whole;
 }
 
-/* Collective. rank: one without the memory. */
+/* Collective. rank is one that lacks the memory. */
 static void warn_of_lack(struct dt_comm *c, int rank)
 {
     static _Atomic bool warned;

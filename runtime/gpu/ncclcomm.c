@@ -334,7 +334,7 @@ static void init_comm(void *arg)
     dt_cuda_leave(&scope);
 }
 
-/* For a communicator that is made after the errand was abandoned. */
+/* Aborts a communicator that NCCL has made after the errand was abandoned. */
 static void abort_abandoned_init(void *arg)
 {
     const struct init *init = arg;
@@ -405,7 +405,8 @@ static dt_result_t make_unique_id(struct dt_comm *c, void *id)
     return made ? dt_ncclerror(c, "ncclGetUniqueId", made) : DT_OK;
 }
 
-/* If rank 0 cannot make an id, that stops c, and so the wait of the others, which may lack NCCL. */
+/* If rank 0 cannot make an id, that stops c, which ends the wait of the others. They may lack NCCL.
+ */
 static dt_result_t share_unique_id(struct dt_comm *c, ncclUniqueId *id)
 {
     dt_result_t r = DT_OK;

@@ -1,6 +1,6 @@
 /* What the engine must show of the ranks' output: each stream once, in order, as a whole, and its
- * end. A stream that is cut short by the loss of its host is shown up to some point, and then
- * ends. */
+ * end. A stream that is cut short, because its host is lost or dtrun drops output, is shown up to
+ * some point, and then ends. */
 #include <inttypes.h>
 #include <string.h>
 

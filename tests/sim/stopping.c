@@ -8,7 +8,7 @@
 
 enum {
     LATE_MS = 150,
-    PATIENCE_MS = 2000, /* after STOP and END dtrun waits so long for agents, and for a reader */
+    PATIENCE_MS = 2000, /* how long dtrun waits after STOP and END: for agents, for a reader */
     CUT_MS = 500,
     PAUSE_MS = 1000, /* the longest that Ctrl-Z waits for agents */
 };

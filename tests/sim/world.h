@@ -475,7 +475,8 @@ void sim_check_quiet_shown(struct sim_world *w);
 void sim_check_output_eof(struct sim_world *w, uint32_t rank, int fd);
 /* dtrun says that it drops output, or that hosts are silent. */
 void sim_check_output_said(struct sim_world *w, const char *line);
-/* A host is done with the generation, so its ranks' output must have been shown as a whole. */
+/* A host is done with the generation, so its ranks' output must have been shown as a whole, unless
+ * dtrun has dropped some. */
 void sim_check_streams_whole(struct sim_world *w, const struct sim_agent *a);
 /* The streams of the agent's ranks must have ended, even those that were cut short. */
 void sim_check_streams_ended(struct sim_world *w, const struct sim_agent *a);

@@ -273,7 +273,7 @@ static void take_timeout(struct dt_sshconfig *c, const char *value)
     dt_number_parse(value, 1, INT_MAX, &c->connecttimeout, NULL);
 }
 
-/* ssh has had it since version 8.7, as SessionType. */
+/* ssh has had this setting since version 8.7, like SessionType. */
 static void take_stdinnull(struct dt_sshconfig *c, const char *value)
 {
     (void)value;

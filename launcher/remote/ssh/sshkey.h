@@ -1,4 +1,4 @@
-/* What a private key file holds, as far as that is known without its passphrase. */
+/* What an identity file holds, as far as that is known without its passphrase. */
 #ifndef DT_REMOTE_SSH_SSHKEY_H
 #define DT_REMOTE_SSH_SSHKEY_H
 
