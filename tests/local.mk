@@ -818,7 +818,7 @@ EXTRA_DIST += tests/await.bash tests/watched tests/unit/run tests/checks tests/c
 	tests/cluster/slurm.bash tests/cluster/slurm_lab tests/cluster/far.py tests/cluster/random \
 	tests/cluster/jobs/__main__.py tests/cluster/jobs/draw.py tests/cluster/jobs/run.py \
 	tests/cluster/jobs/oracle.py tests/unit/checks.h \
-	tests/unit/sanitized.h tests/rank/mpi.c tests/rank/both.c
+	tests/unit/sanitized.h tests/rank/mpi.c tests/rank/pmix.c tests/rank/both.c
 
 # Run by hand: see CONTRIBUTING.md. (No benchmark has a C file of its own name, or make would
 # compile the file over it.)

@@ -255,26 +255,19 @@ static void add_u16(struct infos *list, const char *key, uint32_t value)
     add_info(list, key, &v, PMIX_UINT16);
 }
 
-static void add_node_name(struct dt_strbuf *b, uint32_t node)
-{
-    const struct dt_msg_start *start = dti_server.start;
-
-    dt_strbuf_puts(b, node == start->node_rank ? start->host : start->hosts.v[node]);
-}
-
-/* Adds the names of all nodes in libpmix's packed form; libpmix keeps a copy. */
+/* Adds "pmix[a,b]": the names of all nodes, in libpmix's packed form. PMIx_generate_regex of
+ * libpmix 4 overruns its stack for a name that begins with 50 letters, and changes numbers above
+ * 2^31. */
 static void add_node_map(struct infos *list)
 {
+    const struct dt_msg_start *start = dti_server.start;
     struct dt_strbuf b = { 0 };
-    char *packed = NULL;
 
-    for (uint32_t node = 0; node < dti_server.start->nodes; node++) {
-        dt_strbuf_puts(&b, node ? "," : "");
-        add_node_name(&b, node);
-    }
-    PMIx_generate_regex(dt_strbuf_text(&b), &packed);
-    add_info(list, PMIX_NODE_MAP, packed, PMIX_REGEX);
-    free(packed);
+    for (uint32_t node = 0; node < start->nodes; node++)
+        dt_strbuf_printf(&b, "%s%s", node ? "," : "pmix[",
+                         node == start->node_rank ? start->host : start->hosts.v[node]);
+    dt_strbuf_puts(&b, "]");
+    add_info(list, PMIX_NODE_MAP, dt_strbuf_text(&b), PMIX_REGEX);
     dt_strbuf_free(&b);
 }
 

@@ -166,6 +166,26 @@ END
     clean
 }
 
+# Makes ./pmix, which speaks PMIx itself.
+make_pmix() {
+    [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || skip "built without PMIx (libpmix-dev)"
+    gcc -o pmix "$DTRUN_SOURCE/tests/rank/pmix.c" -pthread $(pkg-config --cflags --libs pmix)
+}
+
+@test "MPI knows hosts whose names are long words and large numbers" {
+    local first=i9876543210 second
+
+    second=$(printf 'longname%.0s' 1 2 3 4 5 6 7)
+    make_pmix
+    make_on_list
+    dtrun --no-tag --no-push --rsh './on-list %h' -np 2 --timeout 60 -H $first,$second ./pmix hosts
+    code_is 0
+    [ "$(sort "$OUT")" = "$(for rank in 0 1; do printf "$rank: %s\n" "0 is on $first" "1 is on $second"; done)" ] ||
+        { show; false; }
+    err_is_empty
+    clean
+}
+
 @test "MPI_INFO_ENV describes the job, also inside a job of mpirun" {
     needs_openmpi
     mkdir there

@@ -90,27 +90,8 @@ no_files() { # HOST
 
 @test "MPI knows the names of all hosts" {
     [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || skip "needs libpmix-dev"
-    cat >"$CLUSTER_SHARED/hosts.c" <<'END'
-#include <pmix.h>
-#include <stdio.h>
-int main(void)
-{
-    pmix_proc_t me, other;
-    pmix_value_t *host;
-
-    if (PMIx_Init(&me, NULL, 0) != PMIX_SUCCESS)
-        return 1;
-    for (pmix_rank_t rank = 0; rank < 3; rank++) {
-        PMIX_LOAD_PROCID(&other, me.nspace, rank);
-        if (PMIx_Get(&other, PMIX_HOSTNAME, NULL, 0, &host) != PMIX_SUCCESS)
-            return 2;
-        printf("%u: %u is on %s\n", me.rank, rank, host->data.string);
-    }
-    return PMIx_Finalize(NULL, 0) == PMIX_SUCCESS ? 0 : 3;
-}
-END
-    gcc -o "$CLUSTER_SHARED/hosts" "$CLUSTER_SHARED/hosts.c" $(pkg-config --cflags --libs pmix)
-    cluster_dtrun --no-tag -np 3 -H host1:2,host2:1 "$CLUSTER_SHARED/hosts"
+    gcc -o "$CLUSTER_SHARED/pmix" "$DTRUN_SOURCE/tests/rank/pmix.c" -pthread $(pkg-config --cflags --libs pmix)
+    cluster_dtrun --no-tag -np 3 -H host1:2,host2:1 "$CLUSTER_SHARED/pmix" hosts
     [ "$RC" = 0 ]
     [ "$(sort "$OUT")" = "$(for i in 0 1 2; do printf "$i: %s\n" '0 is on host1' '1 is on host1' '2 is on host2'; done)" ]
 }

@@ -1,0 +1,141 @@
+/* A rank that speaks PMIx itself, to do what MPI programs do rarely, or through MPI of other
+ * versions:
+ *
+ *     pmix hosts        prints on which host each rank is
+ *     pmix threads      8 threads publish, look up and withdraw names at the same time
+ *     pmix large        publishes a value that is too large, then a small one
+ *     pmix log          has the server print lines */
+#include <pmix.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THREADS = 8, NAMES = 2000, LINES = 100, LARGE = 70 * 1024 * 1024 };
+
+static pmix_proc_t dti_me;
+
+static void must(const char *call, pmix_status_t status)
+{
+    if (status == PMIX_SUCCESS)
+        return;
+    printf("rank %u: %s: %s\n", dti_me.rank, call, PMIx_Error_string(status));
+    exit(1);
+}
+
+static uint32_t size_of_job(void)
+{
+    pmix_value_t *value;
+    pmix_proc_t job;
+
+    PMIX_LOAD_PROCID(&job, dti_me.nspace, PMIX_RANK_WILDCARD);
+    must("PMIx_Get", PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &value));
+    return value->data.uint32;
+}
+
+static void print_hosts(void)
+{
+    uint32_t np = size_of_job();
+
+    for (pmix_rank_t rank = 0; rank < np; rank++) {
+        pmix_value_t *host;
+        pmix_proc_t other;
+
+        PMIX_LOAD_PROCID(&other, dti_me.nspace, rank);
+        must("PMIx_Get", PMIx_Get(&other, PMIX_HOSTNAME, NULL, 0, &host));
+        printf("%u: %u is on %s\n", dti_me.rank, rank, host->data.string);
+    }
+}
+
+static pmix_status_t publish(const char *name, const void *data, size_t n)
+{
+    pmix_byte_object_t object = { (char *)data, n };
+    pmix_info_t info;
+
+    PMIX_INFO_LOAD(&info, name, &object, PMIX_BYTE_OBJECT);
+    return PMIx_Publish(&info, 1);
+}
+
+static void look_up(const char *name, const char *wanted)
+{
+    pmix_pdata_t found;
+
+    PMIX_PDATA_CONSTRUCT(&found);
+    PMIX_LOAD_KEY(found.key, name);
+    must("PMIx_Lookup", PMIx_Lookup(&found, 1, NULL, 0));
+    if (found.value.data.bo.size != strlen(wanted) ||
+        memcmp(found.value.data.bo.bytes, wanted, strlen(wanted)) != 0)
+        must(name, PMIX_ERR_NOT_FOUND);
+    PMIX_PDATA_DESTRUCT(&found);
+}
+
+static void *share_names(void *number)
+{
+    char name[64], *names[] = { name, NULL };
+
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof name, "%u.%d.%d", dti_me.rank, *(int *)number, i);
+        must("PMIx_Publish", publish(name, name, strlen(name)));
+        look_up(name, name);
+        must("PMIx_Unpublish", PMIx_Unpublish(names, NULL, 0));
+    }
+    return NULL;
+}
+
+static void share_names_in_threads(void)
+{
+    pthread_t threads[THREADS];
+    int numbers[THREADS];
+
+    for (int i = 0; i < THREADS; i++) {
+        numbers[i] = i;
+        if (pthread_create(&threads[i], NULL, share_names, &numbers[i]) != 0)
+            must("pthread_create", PMIX_ERR_OUT_OF_RESOURCE);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    printf("rank %u: all names\n", dti_me.rank);
+}
+
+static void publish_large(void)
+{
+    char *large = calloc(LARGE, 1), name[32];
+
+    snprintf(name, sizeof name, "of %u", dti_me.rank);
+    printf("rank %u: %s\n", dti_me.rank, PMIx_Error_string(publish(name, large, LARGE)));
+    must("PMIx_Publish", publish(name, "small", strlen("small")));
+    look_up(name, "small");
+    free(large);
+}
+
+static void print_lines(void)
+{
+    char line[64];
+
+    for (int i = 0; i < LINES; i++) {
+        pmix_info_t info;
+
+        snprintf(line, sizeof line, "rank %u: line %d\n", dti_me.rank, i);
+        PMIX_INFO_LOAD(&info, PMIX_LOG_STDOUT, line, PMIX_STRING);
+        must("PMIx_Log", PMIx_Log(&info, 1, NULL, 0));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } commands[] = { { "hosts", print_hosts },
+                     { "threads", share_names_in_threads },
+                     { "large", publish_large },
+                     { "log", print_lines } };
+
+    must("PMIx_Init", PMIx_Init(&dti_me, NULL, 0));
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (argc == 2 && strcmp(argv[1], commands[i].name) == 0)
+            commands[i].run();
+    }
+    must("PMIx_Finalize", PMIx_Finalize(NULL, 0));
+    return 0;
+}
