@@ -7,8 +7,11 @@
 #include "cmd/pmix/names.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
+#include "runtime/wire/frame.h"
 
-struct pending { /* a request of this host that has no answer yet */
+enum { DATA_MAX = DT_MESSAGE_MAX / 2 }; /* the rest of the message is enough for the key */
+
+struct pending { /* a request of this host that libpmix has not been given the answer to */
     struct pending *next;
     uint32_t request;
     pmix_op_cbfunc_t done; /* one of these three is set */
@@ -17,6 +20,10 @@ struct pending { /* a request of this host that has no answer yet */
     void *arg;
     pmix_status_t failure; /* the answer if it fails */
     char *key;             /* the name, for found */
+    /* the answer, as in struct dt_names_answer */
+    bool ok;
+    uint32_t rank;
+    struct dt_strbuf data;
 };
 
 static struct {
@@ -28,6 +35,15 @@ static struct {
 } dti_requests = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- answers ---- */
+
+/* libpmix's own thread says when it has forgotten a client, even one that it never knew. */
+void dt_pmixrequests_call_later(pmix_op_cbfunc_t function, void *arg)
+{
+    pmix_proc_t nobody;
+
+    PMIX_LOAD_PROCID(&nobody, "nobody", 0);
+    PMIx_server_deregister_client(&nobody, function, arg);
+}
 
 static struct pending *take(uint32_t request)
 {
@@ -72,18 +88,18 @@ static bool write_value(struct dt_strbuf *data, const pmix_value_t *value)
 }
 
 /* libpmix copies what it is given. */
-static void answer_found(const struct pending *p, const struct dt_names_answer *a)
+static void answer_found(const struct pending *p)
 {
     pmix_pdata_t pdata;
 
-    if (!a->ok || !a->n) {
+    if (!p->ok || !p->data.len) {
         p->found(p->failure, NULL, 0, p->arg);
         return;
     }
     PMIX_PDATA_CONSTRUCT(&pdata);
-    PMIX_LOAD_PROCID(&pdata.proc, dti_requests.job.nspace, a->rank);
+    PMIX_LOAD_PROCID(&pdata.proc, dti_requests.job.nspace, p->rank);
     PMIX_LOAD_KEY(pdata.key, p->key);
-    read_value(&pdata.value, a->data, a->n);
+    read_value(&pdata.value, p->data.data, p->data.len);
     p->found(PMIX_SUCCESS, &pdata, 1, p->arg);
     PMIX_PDATA_DESTRUCT(&pdata);
 }
@@ -93,11 +109,29 @@ static void free_data(void *data)
     free(data);
 }
 
-static void answer_fenced(const struct pending *p, const struct dt_names_answer *a)
+static void answer_fenced(struct pending *p)
 {
-    char *data = a->n ? memcpy(dt_xcalloc(a->n, 1), a->data, a->n) : NULL;
+    char *data = p->data.data;
+    size_t n = p->data.len;
 
-    p->fenced(PMIX_SUCCESS, data, a->n, p->arg, free_data, data);
+    p->data = (struct dt_strbuf){ 0 };
+    p->fenced(PMIX_SUCCESS, data, n, p->arg, free_data, data);
+}
+
+static void answer(pmix_status_t status, void *arg)
+{
+    struct pending *p = arg;
+
+    (void)status;
+    if (p->found)
+        answer_found(p);
+    else if (p->fenced)
+        answer_fenced(p);
+    else
+        p->done(p->ok ? PMIX_SUCCESS : p->failure, p->arg);
+    free(p->key);
+    dt_strbuf_free(&p->data);
+    free(p);
 }
 
 static void on_answer(void *arg, const struct dt_names_answer *a)
@@ -107,14 +141,10 @@ static void on_answer(void *arg, const struct dt_names_answer *a)
     (void)arg;
     if (!p)
         return;
-    if (p->found)
-        answer_found(p, a);
-    else if (p->fenced)
-        answer_fenced(p, a);
-    else
-        p->done(a->ok ? PMIX_SUCCESS : p->failure, p->arg);
-    free(p->key);
-    free(p);
+    p->ok = a->ok;
+    p->rank = a->rank;
+    dt_strbuf_add(&p->data, a->data, a->n);
+    dt_pmixrequests_call_later(answer, p);
 }
 
 bool dt_pmixrequests_shared(const struct dt_msg_share *m)
@@ -133,8 +163,11 @@ void dt_pmixrequests_init(const struct dt_pmixrequests_job *job)
 /* Keeps a copy of p until the answer comes, and sends m. */
 static pmix_status_t ask(struct dt_msg_share *m, const struct pending *p)
 {
-    struct pending *copy = dt_xcalloc(1, sizeof *copy);
+    struct pending *copy;
 
+    if (m->data.n > DATA_MAX)
+        return PMIX_ERR_OUT_OF_RESOURCE;
+    copy = dt_xcalloc(1, sizeof *copy);
     *copy = *p;
     if (copy->found)
         copy->key = dt_xstrdup(m->key);
@@ -193,7 +226,7 @@ pmix_status_t dt_pmixrequests_publish(const pmix_proc_t *proc, const pmix_info_t
 
 static bool is_one_key(char **keys)
 {
-    return keys && keys[0] && !keys[1];
+    return keys && keys[0] && !keys[1] && strlen(keys[0]) <= PMIX_MAX_KEYLEN;
 }
 
 pmix_status_t dt_pmixrequests_unpublish(const pmix_proc_t *proc, char **keys,
@@ -247,10 +280,12 @@ static bool mark(const pmix_proc_t procs[], size_t nprocs, bool *taking_part)
     for (size_t i = 0; i < nprocs; i++) {
         if (!PMIX_CHECK_NSPACE(procs[i].nspace, dti_requests.job.nspace))
             return false;
-        if (procs[i].rank != PMIX_RANK_WILDCARD && procs[i].rank >= np)
+        if (procs[i].rank == PMIX_RANK_WILDCARD)
+            memset(taking_part, true, np * sizeof *taking_part);
+        else if (procs[i].rank < np)
+            taking_part[procs[i].rank] = true;
+        else
             return false;
-        for (uint32_t rank = 0; rank < np; rank++)
-            taking_part[rank] |= procs[i].rank == rank || procs[i].rank == PMIX_RANK_WILDCARD;
     }
     return true;
 }

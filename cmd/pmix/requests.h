@@ -20,6 +20,11 @@ void dt_pmixrequests_init(const struct dt_pmixrequests_job *job);
 /* Carries out a SHARE of any host. Returns false if no host can have sent it. */
 bool dt_pmixrequests_shared(const struct dt_msg_share *m);
 
+/* Has libpmix's own thread call the function, where it can answer a request. libpmix 4 queues some
+ * answers without a lock: if another thread gives one, a rank whose threads make several requests
+ * at a time may wait for ever. */
+void dt_pmixrequests_call_later(pmix_op_cbfunc_t function, void *arg);
+
 pmix_status_t dt_pmixrequests_publish(const pmix_proc_t *proc, const pmix_info_t info[],
                                       size_t ninfo, pmix_op_cbfunc_t done, void *arg);
 pmix_status_t dt_pmixrequests_unpublish(const pmix_proc_t *proc, char **keys,

@@ -134,13 +134,13 @@ struct printed { /* a request that needs its answer */
     pmix_status_t status;
 };
 
-static void *answer_printed(void *arg)
+static void answer_printed(pmix_status_t unused, void *arg)
 {
     struct printed *p = arg;
 
+    (void)unused;
     p->done(p->status, p->arg);
     free(p);
-    return NULL;
 }
 
 static uint8_t stream_of(const pmix_info_t *info)
@@ -153,12 +153,11 @@ static uint8_t stream_of(const pmix_info_t *info)
 }
 
 /* Open MPI 5 has its server print what users must know, such as why it ends a rank. The answer
- * needs a lock that libpmix holds during this call, so another thread gives it. */
+ * needs a lock that libpmix holds during this call, so it is given later. */
 static void on_print(const pmix_proc_t *proc, const pmix_info_t data[], size_t ndata,
                      const pmix_info_t directives[], size_t ndirs, pmix_op_cbfunc_t done, void *arg)
 {
     struct printed *p = dt_xcalloc(1, sizeof *p);
-    pthread_t thread;
 
     (void)directives;
     (void)ndirs;
@@ -173,10 +172,7 @@ static void on_print(const pmix_proc_t *proc, const pmix_info_t data[], size_t n
         dti_server.events.print(proc->rank, stream, data[i].value.data.string);
     }
     pthread_mutex_unlock(&dti_server.lock);
-    if (pthread_create(&thread, NULL, answer_printed, p) == 0)
-        pthread_detach(thread);
-    else
-        free(p);
+    dt_pmixrequests_call_later(answer_printed, p);
 }
 
 static pmix_server_module_t dti_module = {

@@ -172,6 +172,33 @@ make_pmix() {
     gcc -o pmix "$DTRUN_SOURCE/tests/rank/pmix.c" -pthread $(pkg-config --cflags --libs pmix)
 }
 
+@test "threads of a rank publish and look up names at the same time" {
+    make_pmix
+    dtrun --no-tag -np 2 --timeout 60 ./pmix threads
+    code_is 0
+    [ "$(sort "$OUT")" = "rank 0: all names
+rank 1: all names" ] || { show; false; }
+    clean
+}
+
+@test "a value that is too large to be published is refused, and the PMIx server goes on" {
+    make_pmix
+    dtrun --no-tag -np 2 --timeout 60 ./pmix large
+    code_is 0
+    [ "$(sort "$OUT")" = "rank 0: OUT-OF-RESOURCE
+rank 1: OUT-OF-RESOURCE" ] || { show; false; }
+    err_is_empty
+    clean
+}
+
+@test "the PMIx server prints what ranks ask it to" {
+    make_pmix
+    dtrun --no-tag -np 2 --timeout 60 ./pmix log
+    code_is 0
+    [ "$(sort -V "$OUT")" = "$(for rank in 0 1; do printf "rank $rank: line %d\n" {0..99}; done)" ] || { show; false; }
+    clean
+}
+
 @test "MPI knows hosts whose names are long words and large numbers" {
     local first=i9876543210 second
 
