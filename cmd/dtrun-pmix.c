@@ -28,11 +28,16 @@ static struct {
 
 static void send_message(uint8_t type, const void *msg)
 {
+    static char too_long[] = "the MPI ranks of this host exchange more than 64 MiB at a time, "
+                             "which dtrun cannot pass on: let each publish less";
+    const struct dt_msg_log why = { .text = too_long };
     struct dt_put bytes = { 0 };
 
     dt_msg_frame(&bytes, type, msg);
+    if (bytes.failed)
+        send_message(DT_MSG_LOG, &why);
     if (bytes.failed || dt_write_all(STDIN_FILENO, bytes.data, bytes.len) < 0)
-        _exit(DT_EXIT_LAUNCH); /* the agent is gone */
+        _exit(DT_EXIT_LAUNCH); /* the agent is gone, or reports that this server is */
     dt_put_free(&bytes);
 }
 

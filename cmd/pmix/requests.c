@@ -7,9 +7,8 @@
 #include "cmd/pmix/names.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
-#include "runtime/wire/frame.h"
 
-enum { DATA_MAX = DT_MESSAGE_MAX / 2 }; /* the rest of the message is enough for the key */
+enum { PUBLISHED_MAX = 1024 * 1024 }; /* bytes, which the launcher sends to all hosts */
 
 struct pending { /* a request of this host that libpmix has not been given the answer to */
     struct pending *next;
@@ -163,11 +162,8 @@ void dt_pmixrequests_init(const struct dt_pmixrequests_job *job)
 /* Keeps a copy of p until the answer comes, and sends m. */
 static pmix_status_t ask(struct dt_msg_share *m, const struct pending *p)
 {
-    struct pending *copy;
+    struct pending *copy = dt_xcalloc(1, sizeof *copy);
 
-    if (m->data.n > DATA_MAX)
-        return PMIX_ERR_OUT_OF_RESOURCE;
-    copy = dt_xcalloc(1, sizeof *copy);
     *copy = *p;
     if (copy->found)
         copy->key = dt_xstrdup(m->key);
@@ -212,14 +208,15 @@ pmix_status_t dt_pmixrequests_publish(const pmix_proc_t *proc, const pmix_info_t
     const struct pending p = { .done = done, .arg = arg };
     struct dt_msg_share m = { .op = DT_SHARE_PUBLISH, .rank = proc->rank };
     struct dt_strbuf data = { 0 };
-    pmix_status_t status;
+    pmix_status_t status = PMIX_ERR_OUT_OF_RESOURCE;
 
     if (!what || !write_value(&data, &what->value))
         return PMIX_ERR_NOT_SUPPORTED;
     m.flag = is_for_one_reader(info, ninfo);
     m.key = (char *)(uintptr_t)what->key;
     m.data = (struct dt_msg_blob){ (const uint8_t *)data.data, data.len };
-    status = ask(&m, &p);
+    if (data.len <= PUBLISHED_MAX)
+        status = ask(&m, &p);
     dt_strbuf_free(&data);
     return status;
 }

@@ -191,6 +191,15 @@ rank 1: OUT-OF-RESOURCE" ] || { show; false; }
     clean
 }
 
+@test "a PMIx server that is to pass on too much says so" {
+    make_pmix
+    make_on_list
+    dtrun --no-tag --no-push --rsh './on-list %h' -np 24 --timeout 60 -H a:23,b:1 ./pmix fence
+    [ "$RC" != 0 ]
+    err_has "dtrun: a: the MPI ranks of this host exchange more than 64 MiB at a time, which dtrun cannot pass on: let each publish less"
+    clean
+}
+
 @test "the PMIx server prints what ranks ask it to" {
     make_pmix
     dtrun --no-tag -np 2 --timeout 60 ./pmix log

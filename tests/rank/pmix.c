@@ -4,6 +4,7 @@
  *     pmix hosts        prints on which host each rank is
  *     pmix threads      8 threads publish, look up and withdraw names at the same time
  *     pmix large        publishes a value that is too large, then a small one
+ *     pmix fence        gives 3 MiB to all ranks
  *     pmix log          has the server print lines */
 #include <pmix.h>
 #include <pthread.h>
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 8, NAMES = 2000, LINES = 100, LARGE = 70 * 1024 * 1024 };
+enum { THREADS = 8, NAMES = 2000, LINES = 100, LARGE = 1024 * 1024, MUCH = 3 * 1024 * 1024 };
 
 static pmix_proc_t dti_me;
 
@@ -108,6 +109,22 @@ static void publish_large(void)
     free(large);
 }
 
+static void exchange(void)
+{
+    pmix_value_t value = { .type = PMIX_BYTE_OBJECT };
+    bool yes = true;
+    pmix_info_t info;
+    pmix_proc_t all;
+
+    value.data.bo = (pmix_byte_object_t){ calloc(MUCH, 1), MUCH };
+    PMIX_LOAD_PROCID(&all, dti_me.nspace, PMIX_RANK_WILDCARD);
+    PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+    must("PMIx_Put", PMIx_Put(PMIX_GLOBAL, "much", &value));
+    must("PMIx_Commit", PMIx_Commit());
+    must("PMIx_Fence", PMIx_Fence(&all, 1, &info, 1));
+    free(value.data.bo.bytes);
+}
+
 static void print_lines(void)
 {
     char line[64];
@@ -129,6 +146,7 @@ int main(int argc, char **argv)
     } commands[] = { { "hosts", print_hosts },
                      { "threads", share_names_in_threads },
                      { "large", publish_large },
+                     { "fence", exchange },
                      { "log", print_lines } };
 
     must("PMIx_Init", PMIx_Init(&dti_me, NULL, 0));
