@@ -79,6 +79,14 @@ static uint16_t master_port(const struct dt_launch *l)
     return (uint16_t)port;
 }
 
+static void list_hosts(const struct dt_launch *l, struct dt_strs *hosts)
+{
+    const struct dt_plan *plan = &l->core->plan;
+
+    for (size_t i = 0; i < plan->nnodes; i++)
+        dt_xstrs_add(hosts, dt_core_host_name(l->core, plan->nodes[i].host));
+}
+
 /* What START says for MPI, to all hosts alike. */
 struct for_mpi {
     struct dt_u32s map;
@@ -91,8 +99,8 @@ static void describe_for_mpi(struct for_mpi *f, const struct dt_launch *l)
 
     *f = (struct for_mpi){ 0 };
     dt_mpimap_make(&f->map, plan->node_of, l->core->ranks.np);
-    for (size_t i = 0; plan->nnodes > 1 && i < plan->nnodes; i++)
-        dt_xstrs_add(&f->hosts, dt_core_host_name(l->core, plan->nodes[i].host));
+    if (plan->nnodes > 1)
+        list_hosts(l, &f->hosts);
 }
 
 static void send_start(struct dt_launch *l, const struct dt_plan_node *node,
@@ -422,8 +430,7 @@ static void send_table(struct dt_launch *l)
                                    : "");
         addrs[r].node = (uint32_t)node->node_rank;
     }
-    for (size_t i = 0; i < l->core->plan.nnodes; i++)
-        dt_xstrs_add(&m.hosts, dt_core_host_name(l->core, l->core->plan.nodes[i].host));
+    list_hosts(l, &m.hosts);
     dt_hostlinks_send_all(&l->core->links, DT_MSG_TABLE, &m);
     dt_strs_free(&m.hosts);
     free(addrs);
