@@ -166,13 +166,13 @@ void dt_streams_end_all(struct dt_streams *s)
     dt_outmux_end_all(s->out);
 }
 
-const char *dt_streams_awaits(const struct dt_streams *s)
+const char *dt_streams_awaits(const struct dt_streams *s, uint64_t ms)
 {
     if (s->events.nfailures > 0)
         return "written";
-    if (!dt_outmux_is_drained(s->out))
+    if (dt_outmux_awaits(s->out, ms))
         return "read";
-    return dt_outfiles_is_drained(s->config->files) ? NULL : "written to --output-dir";
+    return dt_outfiles_await(s->config->files, ms) ? "written to --output-dir" : NULL;
 }
 
 void dt_streams_credit_stdin(struct dt_streams *s, size_t n)

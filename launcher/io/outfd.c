@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "launcher/base/bytequeue.h"
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/io/filewriter.h"
 #include "launcher/io/nonblock.h"
@@ -19,6 +20,7 @@ struct dt_outfd {
     struct dt_filewriter *writer; /* of a regular file, which then has no queue here */
     struct dt_filewriter_file *written;
     bool failed;
+    uint64_t moved_ns; /* as dt_outfd_moved_ns */
     bool polling;
     uv_prepare_t flush; /* before the loop waits again, writes what was added */
     uv_poll_t poll;     /* active while the reader is slow */
@@ -28,6 +30,17 @@ struct dt_outfd {
 size_t dt_outfd_pending(const struct dt_outfd *o)
 {
     return o->written ? dt_filewriter_pending(o->written) : o->queue.len;
+}
+
+uint64_t dt_outfd_moved_ns(const struct dt_outfd *o)
+{
+    return o->moved_ns;
+}
+
+static void note_written(struct dt_outfd *o)
+{
+    o->moved_ns = dt_now_ns();
+    o->events.wrote(o->arg);
 }
 
 static void stop_waiting(struct dt_outfd *o)
@@ -76,7 +89,7 @@ static void write_queue(struct dt_outfd *o)
             return;
         }
         dt_bytequeue_consume(&o->queue, (size_t)done);
-        o->events.wrote(o->arg);
+        note_written(o);
     } while (dt_outfd_pending(o) > 0 && !once && !o->failed);
     if (dt_outfd_pending(o) > 0) {
         wait_writable(o);
@@ -115,7 +128,7 @@ static void on_file_written(void *arg, size_t n, int error)
         fail_outfd(o, error);
         return;
     }
-    o->events.wrote(o->arg);
+    note_written(o);
     if (dt_outfd_pending(o) == 0)
         o->events.drained(o->arg);
 }
@@ -152,6 +165,8 @@ void dt_outfd_add(struct dt_outfd *o, const void *data, size_t n)
 {
     if (n == 0 || o->failed)
         return;
+    if (dt_outfd_pending(o) == 0)
+        o->moved_ns = dt_now_ns();
     if (o->written) {
         dt_filewriter_add(o->written, data, n);
         return;

@@ -5,6 +5,7 @@
 #define DT_IO_OUTFD_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <uv.h>
 
 struct dt_outfd;
@@ -20,6 +21,8 @@ struct dt_outfd *dt_outfd_open(uv_loop_t *loop, int fd, const struct dt_outfd_ev
                                void *arg);
 void dt_outfd_add(struct dt_outfd *o, const void *data, size_t n); /* appends to the queue */
 size_t dt_outfd_pending(const struct dt_outfd *o);
+/* Returns when the descriptor last accepted bytes or, if later, began to keep them waiting. */
+uint64_t dt_outfd_moved_ns(const struct dt_outfd *o);
 /* Drops what is queued. Frees o after the loop has run once more. */
 void dt_outfd_close(struct dt_outfd *o);
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/io/filewriter.h"
 #include "launcher/io/outname.h"
@@ -25,7 +26,8 @@ struct dt_outfiles {
     struct dt_outfiles_events events;
     void *arg;
     struct dt_filewriter *writer;
-    size_t pending; /* bytes that are neither written nor dropped */
+    size_t pending;    /* bytes that are neither written nor dropped */
+    uint64_t moved_ns; /* when some last were, or the first of them came */
     size_t n;
     /* nprocs files of standard output, then nprocs of standard error unless merged. */
     struct outfile *v;
@@ -170,6 +172,7 @@ static void on_wrote(void *arg, size_t n, int error)
     char *name = error ? name_of(f, i) : NULL;
 
     f->pending -= n;
+    f->moved_ns = dt_now_ns();
     file->failed |= error != 0;
     if (error)
         f->events.failed(f->arg, name, error);
@@ -196,13 +199,15 @@ void dt_outfiles_write(struct dt_outfiles *f, uint32_t number, int fd, const voi
 
     if (number >= f->config.nprocs || i >= f->n)
         return;
+    if (f->pending == 0)
+        f->moved_ns = dt_now_ns();
     f->pending += n;
     dt_filewriter_add(f->v[i].queue, data, n);
 }
 
-bool dt_outfiles_is_drained(const struct dt_outfiles *f)
+bool dt_outfiles_await(const struct dt_outfiles *f, uint64_t ms)
 {
-    return !f || f->pending == 0;
+    return f && f->pending > 0 && dt_now_ns() - f->moved_ns >= ms * 1000000;
 }
 
 void dt_outfiles_stop(struct dt_outfiles *f)

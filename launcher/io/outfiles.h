@@ -40,7 +40,8 @@ int dt_outfiles_check(const struct dt_outfiles_config *config, struct dt_error *
 void dt_outfiles_start(struct dt_outfiles *f, uv_loop_t *loop,
                        const struct dt_outfiles_events *events, void *arg);
 void dt_outfiles_write(struct dt_outfiles *f, uint32_t number, int fd, const void *data, size_t n);
-bool dt_outfiles_is_drained(const struct dt_outfiles *f); /* accepts NULL */
+/* Whether nothing has been written for ms although something is to be written. Accepts NULL. */
+bool dt_outfiles_await(const struct dt_outfiles *f, uint64_t ms);
 /* Drops what is not written yet. Call it before the loop ends. Accepts NULL. */
 void dt_outfiles_stop(struct dt_outfiles *f);
 /* Returns 0, or -1 with errno and the first incomplete file in *name: on NFS, only closing reports

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/base/clock.h"
 #include "launcher/base/mem.h"
 #include "launcher/io/backlog.h"
 #include "launcher/io/label.h"
@@ -218,7 +219,7 @@ static void on_sink_drained(void *arg)
 {
     struct sink *sink = arg;
 
-    if (dt_outmux_is_drained(sink->mux))
+    if (!dt_outmux_awaits(sink->mux, 0))
         sink->mux->events.drained(sink->mux->arg);
 }
 
@@ -291,13 +292,20 @@ void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n)
     add_bytes(&m->sinks[m->nsinks - 1], m->nstreams, text, n);
 }
 
-bool dt_outmux_is_drained(const struct dt_outmux *m)
+static bool is_drained(const struct sink *sink)
+{
+    return dt_backlog_is_empty(sink->backlog) && dt_outfd_pending(sink->out) == 0;
+}
+
+bool dt_outmux_awaits(const struct dt_outmux *m, uint64_t ms)
 {
     for (unsigned i = 0; i < m->nsinks; i++) {
-        if (!dt_backlog_is_empty(m->sinks[i].backlog) || dt_outfd_pending(m->sinks[i].out) > 0)
-            return false;
+        const struct sink *sink = &m->sinks[i];
+
+        if (!is_drained(sink) && dt_now_ns() - dt_outfd_moved_ns(sink->out) >= ms * 1000000)
+            return true;
     }
-    return true;
+    return false;
 }
 
 /* With "2>&1" standard output and error are one file, and two queues to it would split each other's

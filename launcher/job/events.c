@@ -318,7 +318,6 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
 
 void dt_job_shown(struct dt_job *j, uint32_t number, int fd, size_t n)
 {
-    j->core.output_moved = true;
     dt_rank_io_shown(&j->io, number, fd, n);
 }
 

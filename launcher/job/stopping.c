@@ -14,7 +14,7 @@
 enum {
     KILL_PATIENCE_MS = 2000, /* after KILL, and after END: then connections are closed */
     READER_MS = 2000,        /* for a reader that reads nothing, once the job was told to stop */
-    AGAIN_MS = 100,          /* while the job may still wait for its ranks or agents */
+    AGAIN_MS = 100,          /* to look again what the job waits for */
     CUT_MS = 500,            /* leaves time to write the messages that dtrun has just printed */
 };
 
@@ -25,7 +25,7 @@ static uint32_t grace_ms(const struct dt_core *c)
 
 static void say_dropped(const char *what)
 {
-    dt_say("the last output was not %s for %d s and is dropped", what, READER_MS / 1000);
+    dt_say("the last output was not %s within %d s and is dropped", what, READER_MS / 1000);
 }
 
 static void drop_last_output(struct dt_core *c, const char *what)
@@ -48,20 +48,14 @@ static void drop_output_of_ranks(struct dt_core *c, const char *what)
         dt_timers_set(&c->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
 }
 
-static void await_reader(struct dt_core *c)
-{
-    c->output_moved = false;
-    dt_timers_set(&c->timers, DT_TIMER_READER, READER_MS);
-}
-
 static void check_reader(struct dt_core *c)
 {
-    const char *what = c->ops->output_awaits(c->ops->arg);
+    const char *what = c->ops->output_awaits(c->ops->arg, READER_MS);
 
-    if (what && !c->output_moved)
+    if (what)
         drop_output_of_ranks(c, what);
     else
-        await_reader(c);
+        dt_timers_set(&c->timers, DT_TIMER_READER, AGAIN_MS);
 }
 
 /* Once the output of ranks was dropped, only dtrun's own messages are left. */
@@ -79,7 +73,7 @@ void dt_stopping_on_reader_late(struct dt_core *c)
  * system that does not respond. */
 static const char *awaited_in_vain(const struct dt_core *c)
 {
-    return c->told_to_stop && !c->output_dropped ? c->ops->output_awaits(c->ops->arg) : NULL;
+    return c->told_to_stop && !c->output_dropped ? c->ops->output_awaits(c->ops->arg, 0) : NULL;
 }
 
 /* dtrun does not learn how the ranks of these hosts end. */
@@ -159,7 +153,7 @@ void dt_stopping_stop(struct dt_core *c)
     else
         dt_hostlinks_send_all(&c->links, DT_MSG_STOP, &stop);
     dt_timers_set(&c->timers, DT_TIMER_GRACE, grace_ms(c));
-    await_reader(c);
+    dt_timers_set(&c->timers, DT_TIMER_READER, READER_MS);
     dt_core_check_idle(c);
 }
 
@@ -206,7 +200,7 @@ static bool is_stopping(const struct dt_core *c)
 /* In these states a job can wait without an end only for a reader of its output. */
 static void limit_output(struct dt_core *c)
 {
-    const char *what = c->ops->output_awaits(c->ops->arg);
+    const char *what = c->ops->output_awaits(c->ops->arg, 0);
 
     if (c->told_to_stop)
         return;

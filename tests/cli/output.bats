@@ -308,7 +308,7 @@ dtrun_start_still() {
     read -ru 9 told
     read -ru 9 dropped
     ERR=/dev/null code_is 143
-    [ "$dropped" = "dtrun: the last output was not written to --output-dir for 2 s and is dropped" ]
+    [ "$dropped" = "dtrun: the last output was not written to --output-dir within 2 s and is dropped" ]
     clean
 }
 

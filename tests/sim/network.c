@@ -415,6 +415,8 @@ static void ops_output(void *arg, uint32_t rank, int fd, const void *data, size_
     struct sim_world *w = arg;
 
     sim_check_output(w, rank, fd, data, n);
+    if (w->owed == 0)
+        w->owed_ns = w->now_ns;
     w->owed += n;
     sim_later(w, w->s->reader_ns,
               (struct sim_event){ .act = show,
@@ -438,11 +440,11 @@ static void ops_output_end(void *arg)
     sim_oracle_finished(arg);
 }
 
-static const char *ops_output_awaits(void *arg)
+static const char *ops_output_awaits(void *arg, uint64_t ms)
 {
     struct sim_world *w = arg;
 
-    return w->owed ? "read" : NULL;
+    return w->owed && sim_unread_ns(w) >= ms * SIM_MS ? "read" : NULL;
 }
 
 static void ops_suspend(void *arg)

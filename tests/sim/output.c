@@ -94,17 +94,24 @@ void sim_check_streams_ended(struct sim_world *w, const struct sim_agent *a)
     }
 }
 
+uint64_t sim_unread_ns(const struct sim_world *w)
+{
+    return w->now_ns - (w->read_ns > w->owed_ns ? w->read_ns : w->owed_ns);
+}
+
 static void check_in_vain(struct sim_world *w)
 {
     const struct sim_witness *x = &w->witness;
-    uint64_t ordered_ns = x->norders ? x->orders[0].at_ns : w->now_ns;
-    uint64_t since_ns = ordered_ns > w->read_ns ? ordered_ns : w->read_ns;
+    uint64_t ordered_ns = x->norders ? w->now_ns - x->orders[0].at_ns : 0;
 
     if (!w->owed)
         sim_broken(w, "dtrun drops output although all has been read");
-    if (!sim_is_reader_late(w) && w->now_ns - since_ns < READER_MS * SIM_MS)
+    if (!sim_is_reader_late(w) && sim_unread_ns(w) < READER_MS * SIM_MS)
         sim_broken(w, "dtrun drops output although some was read %" PRIu64 " ms ago",
-                   (w->now_ns - since_ns) / SIM_MS);
+                   sim_unread_ns(w) / SIM_MS);
+    if (!sim_is_reader_late(w) && ordered_ns < READER_MS * SIM_MS)
+        sim_broken(w, "dtrun drops output %" PRIu64 " ms after it was told to stop",
+                   ordered_ns / SIM_MS);
 }
 
 static bool awaits_reader(const struct sim_agent *a)

@@ -367,6 +367,7 @@ struct sim_world {
     bool triggered[SIM_INJECT_MAX]; /* dtrun knows that this fault of --inject was triggered */
     uint64_t owed;                  /* bytes that the reader has still to take */
     uint64_t read_ns;               /* when it last took some */
+    uint64_t owed_ns;               /* when it last had none to take until then */
     uint32_t well_generation;       /* of which `well` ranks have exited with 0 */
     uint32_t well;
     int64_t durable;           /* step of the newest checkpoint, or -1 */
@@ -473,6 +474,8 @@ void sim_check_quiet_told(struct sim_world *w, const struct dt_msg_output_quiet 
 void sim_check_output_quiet(struct sim_world *w, uint32_t rank, int fd);
 void sim_check_quiet_shown(struct sim_world *w);
 void sim_check_output_eof(struct sim_world *w, uint32_t rank, int fd);
+/* Returns for how long the reader has taken none of the bytes that it has to take. */
+uint64_t sim_unread_ns(const struct sim_world *w);
 /* dtrun says that it drops output, or that hosts are silent. */
 void sim_check_output_said(struct sim_world *w, const char *line);
 /* A host is done with the generation, so its ranks' output must have been shown as a whole, unless

@@ -48,7 +48,7 @@ void dt_core_end(struct dt_core *c, enum dt_job_event event, int exit_code, char
 void dt_core_check_idle(struct dt_core *c)
 {
     if (c->state == DT_JOB_ENDING) {
-        if (c->links.open == 0 && (c->output_left || !c->ops->output_awaits(c->ops->arg)))
+        if (c->links.open == 0 && (c->output_left || !c->ops->output_awaits(c->ops->arg, 0)))
             dt_core_event(c, DT_EV_CLOSED);
     } else if (dt_hostlinks_are_idle(&c->links)) {
         dt_core_event(c, DT_EV_IDLE);

@@ -30,7 +30,6 @@ struct dt_core {
     /* by a signal, --timeout, or because the reader of dtrun's output has gone */
     bool told_to_stop;
     struct dt_outcome outcome;
-    bool output_moved;   /* some was shown since DT_TIMER_READER was set */
     bool output_dropped; /* what ranks write is dropped */
     bool output_left;    /* the job ends without waiting for output that nobody reads */
 };

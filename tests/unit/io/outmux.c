@@ -120,7 +120,7 @@ static void drain(struct fixture *f)
     do {
         turn(f);
         read_all(f);
-    } while (!dt_outmux_is_drained(f->mux));
+    } while (dt_outmux_awaits(f->mux, 0));
     read_all(f);
 }
 
@@ -327,7 +327,7 @@ static void credit_follows_reader(enum sort sort)
         add(&f, 0, 1, line);
     turn(&f);
     assert_in_range(f.credit[0], 0, n * lines / 2);
-    assert_false(dt_outmux_is_drained(f.mux));
+    assert_true(dt_outmux_awaits(f.mux, 0));
     assert_false(fcntl(STDOUT_FILENO, F_GETFL) & O_NONBLOCK);
     drain(&f);
     assert_false(fcntl(STDOUT_FILENO, F_GETFL) & O_NONBLOCK);
@@ -351,6 +351,38 @@ static void credit_follows_the_reader_of_a_socket(void **state)
     credit_follows_reader(SOCKETS);
 }
 
+/* Credit alone would not tell: all of this output has been credited. */
+static void a_slow_reader_is_told_from_a_stuck_one(void **state)
+{
+    enum { PIPE = 65536, MS = 500 };
+    static char line[PIPE + 65536 + 1];
+    char page[4096];
+    struct fixture f;
+    bool stuck, slow;
+    size_t credit;
+    ssize_t n;
+
+    (void)state;
+    memset(line, 'x', sizeof line - 2);
+    line[sizeof line - 2] = '\n';
+    open_fixture(&f, PIPES, 1, false);
+    add(&f, 0, 1, line);
+    turn(&f);
+    credit = f.credit[0];
+    while (!dt_outmux_awaits(f.mux, MS))
+        turn(&f);
+    n = read(f.reader[0], page, sizeof page);
+    turn(&f);
+    stuck = dt_outmux_awaits(f.mux, MS);
+    slow = dt_outmux_awaits(f.mux, 0);
+    drain(&f);
+    give_back(&f);
+    assert_int_equal(credit, sizeof line - 1);
+    assert_int_equal(n, sizeof page);
+    assert_true(slow && !stuck);
+    close_fixture(&f);
+}
+
 /* Behind a reader that is always a little late, the record of written output is dropped, too. */
 static void memory_stays_small_if_output_never_ends(void **state)
 {
@@ -369,7 +401,7 @@ static void memory_stays_small_if_output_never_ends(void **state)
             continue;
         if (i == 20)
             before = mallinfo2();
-        busy &= !dt_outmux_is_drained(f.mux);
+        busy &= dt_outmux_awaits(f.mux, 0);
         for (ssize_t n = 0; n < (ssize_t)sizeof chunk; turn(&f)) {
             ssize_t got = read(f.reader[0], chunk, sizeof chunk - (size_t)n);
 
@@ -602,7 +634,7 @@ static void write_out(uv_loop_t *loop, struct dt_outfiles *f, uint32_t number, i
                       const char *text)
 {
     dt_outfiles_write(f, number, fd, text, strlen(text));
-    while (!dt_outfiles_is_drained(f))
+    while (dt_outfiles_await(f, 0))
         uv_run(loop, UV_RUN_ONCE);
 }
 
@@ -786,6 +818,7 @@ int main(void)
         cmocka_unit_test(order_is_kept_if_both_outputs_are_one_pipe),
         cmocka_unit_test(credit_follows_the_reader_of_a_pipe),
         cmocka_unit_test(credit_follows_the_reader_of_a_socket),
+        cmocka_unit_test(a_slow_reader_is_told_from_a_stuck_one),
         cmocka_unit_test(memory_stays_small_if_output_never_ends),
         cmocka_unit_test(labels_of_waiting_lines_take_no_memory),
         cmocka_unit_test(a_long_line_gets_one_label),
