@@ -142,7 +142,8 @@ static void on_answer(void *arg, const struct dt_names_answer *a)
         return;
     p->ok = a->ok;
     p->rank = a->rank;
-    dt_strbuf_add(&p->data, a->data, a->n);
+    if (a->n)
+        dt_strbuf_add(&p->data, a->data, a->n); /* without data, libpmix expects NULL */
     dt_pmixrequests_call_later(answer, p);
 }
 
