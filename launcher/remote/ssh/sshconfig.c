@@ -195,7 +195,7 @@ static void add_paths(struct dt_sshconfig *c, struct dt_strs *list, const char *
 {
     if (strcmp(paths, "none") == 0)
         paths = "/dev/null";
-    if (has_blanks(paths)) {
+    if (strchr(paths, ' ') && has_blanks(paths)) {
         need_openssh(c, paths, "a list of paths that only ssh can tell apart");
         return;
     }

@@ -151,6 +151,7 @@ static void settings_that_libssh2_does_not_keep_need_openssh(void **state)
         { "identityfile /keys/$k\n", NULL },
         { "userknownhostsfile /home/anna b/.ssh/known_hosts\n",
           "/home/anna b/.ssh/known_hosts is a list of paths that only ssh can tell apart" },
+        { "userknownhostsfile known_hosts\n", NULL },
         { "userknownhostsfile ~/.ssh/known_hosts /k\nglobalknownhostsfile none\n", NULL },
         { "identityagent ~/%C.sock\n", "~/%C.sock is a path that only ssh can expand" },
         { "identityagent ${HOME}/s\n", "${HOME}/s is a path that only ssh can expand" },
