@@ -27,7 +27,7 @@ with_each() { # FUNCTION
         echo "--- with $mpi"
         "$1"
         clean
-        [ -z "$(compgen -G '/dev/shm/dtrun-mpi.*')" ] || await_no_mpi_dir
+        await_no_mpi_dir
     done
     [ -n "$found" ] || skip "needs mpicc.mpich, or mpicc.openmpi and libpmix-dev"
 }
@@ -36,8 +36,8 @@ with_each() { # FUNCTION
 await_no_mpi_dir() {
     local dirs
 
-    dirs=$(compgen -G '/dev/shm/dtrun-mpi.*')
-    mpi_dirs_are_gone() { ! ls -d $dirs >/dev/null 2>&1; }
+    dirs=$(compgen -G '/dev/shm/dtrun-mpi.*') || return 0
+    mpi_dirs_are_gone() { [ -z "$(ls -d $dirs 2>/dev/null)" ]; }
     await mpi_dirs_are_gone
 }
 
