@@ -259,9 +259,15 @@ static void add_node_map(struct infos *list)
     const struct dt_msg_start *start = dti_server.start;
     struct dt_strbuf b = { 0 };
 
-    for (uint32_t node = 0; node < start->nodes; node++)
-        dt_strbuf_printf(&b, "%s%s", node ? "," : "pmix[",
-                         node == start->node_rank ? start->host : start->hosts.v[node]);
+    for (uint32_t node = 0; node < start->nodes; node++) {
+        dt_strbuf_puts(&b, node ? "," : "pmix[");
+        if (node == start->node_rank)
+            dt_strbuf_puts(&b, start->host);
+        else if (start->hosts.n)
+            dt_strbuf_puts(&b, start->hosts.v[node]);
+        else
+            dt_strbuf_printf(&b, "dtrun-node%u", node);
+    }
     dt_strbuf_puts(&b, "]");
     add_info(list, PMIX_NODE_MAP, dt_strbuf_text(&b), PMIX_REGEX);
     dt_strbuf_free(&b);
@@ -384,7 +390,7 @@ static int place_ranks(struct dt_error *err)
         free(ranks);
         return dt_error_set(err, "START has no map of the ranks");
     }
-    if (start->nodes > 1 && start->hosts.n != start->nodes) {
+    if (start->hosts.n && start->hosts.n != start->nodes) {
         free(ranks);
         return dt_error_set(err, "START does not name all hosts");
     }

@@ -87,10 +87,13 @@ static void list_hosts(const struct dt_launch *l, struct dt_strs *hosts)
         dt_xstrs_add(hosts, dt_core_host_name(l->core, plan->nodes[i].host));
 }
 
+/* Each host gets the names of all, so with more hosts than this they would slow every start. */
+enum { NAMED_HOSTS_MAX = 1024 };
+
 /* What START says for MPI, to all hosts alike. */
 struct for_mpi {
     struct dt_u32s map;
-    struct dt_strs hosts; /* empty if there is only one */
+    struct dt_strs hosts; /* empty if there is only one, or more than NAMED_HOSTS_MAX */
 };
 
 static void describe_for_mpi(struct for_mpi *f, const struct dt_launch *l)
@@ -99,7 +102,7 @@ static void describe_for_mpi(struct for_mpi *f, const struct dt_launch *l)
 
     *f = (struct for_mpi){ 0 };
     dt_mpimap_make(&f->map, plan->node_of, l->core->ranks.np);
-    if (plan->nnodes > 1)
+    if (plan->nnodes > 1 && plan->nnodes <= NAMED_HOSTS_MAX)
         list_hosts(l, &f->hosts);
 }
 

@@ -140,7 +140,7 @@ struct dt_msg_start {
     uint8_t frameworks;         /* set of enum dt_framework */
     uint32_t universe;          /* slots of all hosts, or np if that is more */
     struct dt_u32s mpi_map;     /* which rank runs on which node: mpimap.h */
-    struct dt_strs hosts;       /* the name of each node's host, for MPI's messages */
+    struct dt_strs hosts;       /* the name of each node's host, for MPI's messages, or none */
 };
 
 struct dt_msg_go {
