@@ -41,7 +41,6 @@ struct agent {
     struct dt_lease lease;
     struct dt_agent_host host;
     struct dt_files *files;
-    struct dt_standby *standby;
     bool told_slow;
     uint64_t unsolicited_ns; /* when test_connection last sent a PONG */
     uint64_t alive_ns;       /* when say_alive_if_due last sent a PONG, or begin_work ran */
@@ -264,7 +263,7 @@ static void on_start(struct agent *a, struct dt_msg_start *m)
     dt_jobsignals_forget(a->signals, 0);
     dt_lease_set(&a->lease, m->heartbeat_ms);
     a->keeper->lease_ms = a->lease.ms;
-    dt_standby_stop(a->standby); /* ranks are about to be forked */
+    dt_standby_stop(a->host.standby); /* ranks are about to be forked */
     dt_generation_destroy(a->generation);
     begin_work(a);
     a->generation = dt_generation_create(&a->host, m);
@@ -300,14 +299,14 @@ static void on_check(struct agent *a, const struct dt_msg_check *m)
 {
     struct dt_msg_facts facts = { .gpu_links = dt_xstrdup("") };
 
-    dt_standby_enter(a->standby,
+    dt_standby_enter(a->host.standby,
                      "a file system that --check looks at (for checkpoints, NCCL or the system)");
     dt_hostfacts_fill(&facts, "", m->dir);
     dt_gpus_describe(&facts.gpu_models, &facts.gpu_driver, "");
     dt_gpustate_read(&facts, "");
-    dt_standby_leave(a->standby);
-    dt_standby_stop(a->standby); /* nvidia-smi is about to be forked */
-    uv_update_time(&a->loop);    /* its time limit starts now */
+    dt_standby_leave(a->host.standby);
+    dt_standby_stop(a->host.standby); /* nvidia-smi is about to be forked */
+    uv_update_time(&a->loop);         /* its time limit starts now */
     dt_gpuask_begin(&a->loop, facts, &a->keeper->groups, send_facts, a);
 }
 
@@ -520,8 +519,8 @@ int dt_agent_work(struct dt_keeper *keeper, int keeper_fd, bool alone)
         fprintf(stderr, "dtrun-agent: %s\n", err.text);
         return DT_EXIT_LAUNCH;
     }
-    a.standby = dt_standby_create(on_blocked, &a);
-    a.files = dt_files_create(a.host.channel, keeper, a.standby);
+    a.host.standby = dt_standby_create(on_blocked, &a);
+    a.files = dt_files_create(a.host.channel, keeper, a.host.standby);
     say_hello(&a);
     uv_run(&a.loop, UV_RUN_DEFAULT);
     return DT_EXIT_LAUNCH; /* not reached, because the loop always waits for the channel */

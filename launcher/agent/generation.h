@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "launcher/agent/io/channel.h"
+#include "launcher/agent/io/standby.h"
 #include "launcher/agent/ranks/oom.h"
 #include "launcher/agent/sweep/sweep.h"
 
@@ -18,6 +19,7 @@ struct dt_generation;
 struct dt_agent_host { /* what generations need from the agent; outlives them */
     uv_loop_t *loop;
     struct dt_channel *channel;
+    struct dt_standby *standby;
     struct dt_strs gpus; /* the GPUs that were found */
     uint32_t cores;
     uint16_t free_port;            /* as sent in HELLO */

@@ -128,17 +128,30 @@ static bool fits_file_limit(const struct dt_generation *g, struct dt_lack *lack)
 }
 
 /* The directory of a job that needs it only to restore may be read-only. */
-static bool has_checkpoint_dir(const struct dt_generation *g, struct dt_lack *lack)
+static int check_checkpoint_dir(const char *dir, enum dt_checkpoint_need need)
 {
     char at[PATH_MAX];
-    const char *dir = g->start.checkpoint_dir;
-    enum dt_checkpoint_need need = g->start.check_checkpoint_dir;
-    int error = need ? dt_savedir_check(dir, at) : 0;
+    int error = dt_savedir_check(dir, at);
 
     if (!error && need == DT_CHECKPOINT_UNUSED && dt_ckptdir_is_used(dir))
-        error = EEXIST;
+        return EEXIST;
     if (error && need == DT_CHECKPOINT_READABLE && dt_ckptdir_is_used(dir))
-        error = 0;
+        return 0;
+    return error;
+}
+
+static bool has_checkpoint_dir(const struct dt_generation *g, struct dt_lack *lack)
+{
+    const char *dir = g->start.checkpoint_dir;
+    enum dt_checkpoint_need need = g->start.check_checkpoint_dir;
+    int error;
+
+    if (!need)
+        return true;
+    dt_standby_enter(g->host->standby, "the file system of the checkpoint directory");
+    error = check_checkpoint_dir(dir, need);
+    dt_standby_leave(g->host->standby);
+    dt_standby_stop(g->host->standby); /* ranks are about to be forked */
     if (error)
         *lack = (struct dt_lack){ DT_SPAWN_CHECKPOINT, error, dt_xstrdup(dir) };
     return !error;

@@ -308,6 +308,30 @@ no_cgroup() {
     clean
 }
 
+@test "a host whose checkpoint directory hangs is waited for, not lost" {
+    [ -w /dev/fuse ] && unshare --mount true 2>/dev/null || skip "needs root and FUSE, to mount a file system"
+    try waits_for_checkpoint_dir 1 4
+}
+
+# The line appears after five seconds.
+waits_for_checkpoint_dir() { # LEASE
+    mkdir hung
+    mkfifo pipe
+    unshare --mount python3 "$DTRUN_SOURCE/tests/cli/hungfs.py" "$PWD/hung" pipe >mounted 3>&- &
+    await has_line mounted mounted
+    printf '#!/bin/sh\nexec nsenter --mount --target %s %s "$@"\n' $! "$DTRUN_AGENT" >agent
+    chmod +x agent
+    DTRUN_AGENT="$PWD/agent" dtrun_start --heartbeat "$1" -np 2 --checkpoint-dir hung/run touch ran
+    await eval 'grep -q "does not respond" "$ERR" || gone "$BACKGROUND"'
+    err_has "dtrun: localhost: the file system of the checkpoint directory does not respond; waiting for it"
+    echo >pipe
+    dtrun_wait
+    code_is 125
+    err_has "dtrun: checkpoint directory $PWD/hung/run: Transport endpoint is not connected (on localhost)"
+    [ ! -e ran ]
+    clean
+}
+
 @test "an agent whose worker is stopped leaves no ranks behind" {
     try ends_without_worker 1 8
     dtrun_start --heartbeat 600 -np 2 sh -c "$FAMILY"
