@@ -831,5 +831,5 @@ EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py 
 	tests/bench/save_loop.c
 
 EXTRA_DIST += $(CLI_TESTS) $(CLUSTER_TESTS) \
-	tests/cli/background.py tests/cli/common.bash tests/cli/hungfs.py tests/cli/keys.py \
-	tests/cli/nccl_tests.py tests/cli/nogo.py tests/cli/overpaid.py
+	tests/cli/background.py tests/cli/common.bash tests/cli/keys.py tests/cli/nccl_tests.py \
+	tests/cli/nogo.py tests/cli/overpaid.py

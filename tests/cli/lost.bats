@@ -313,18 +313,36 @@ no_cgroup() {
     try waits_for_checkpoint_dir 1 4
 }
 
+# Mounts a file system that does not respond until its process is told to end.
+make_hungfs() {
+    cat >hungfs.py <<'END'
+import ctypes
+import os
+import sys
+
+libc = ctypes.CDLL(None, use_errno=True)
+driver = os.open("/dev/fuse", os.O_RDWR)
+options = b"fd=%d,rootmode=40000,user_id=0,group_id=0" % driver
+if libc.mount(b"hung", b"hung", b"fuse", 0, options) < 0:
+    sys.exit("mount: " + os.strerror(ctypes.get_errno()))
+print("mounted", flush=True)
+open("end").close()
+END
+    mkdir hung
+    mkfifo end
+    unshare --mount python3 hungfs.py >mounted 3>&- &
+    await has_line mounted mounted
+}
+
 # The line appears after five seconds.
 waits_for_checkpoint_dir() { # LEASE
-    mkdir hung
-    mkfifo pipe
-    unshare --mount python3 "$DTRUN_SOURCE/tests/cli/hungfs.py" "$PWD/hung" pipe >mounted 3>&- &
-    await has_line mounted mounted
+    make_hungfs
     printf '#!/bin/sh\nexec nsenter --mount --target %s %s "$@"\n' $! "$DTRUN_AGENT" >agent
     chmod +x agent
     DTRUN_AGENT="$PWD/agent" dtrun_start --heartbeat "$1" -np 2 --checkpoint-dir hung/run touch ran
     await eval 'grep -q "does not respond" "$ERR" || gone "$BACKGROUND"'
     err_has "dtrun: localhost: the file system of the checkpoint directory does not respond; waiting for it"
-    echo >pipe
+    timeout "$PATIENCE" sh -c ': >end'
     dtrun_wait
     code_is 125
     err_has "dtrun: checkpoint directory $PWD/hung/run: Transport endpoint is not connected (on localhost)"
