@@ -40,8 +40,7 @@ static void pass_on(struct dt_comm *c, void *arg)
 
     if (stop->comm != 0 && stop->comm != c->id)
         return;
-    if (c->size > 1)
-        dt_hostshm_stop(&c->shm.map, stop->code, stop->culprit);
+    dt_hostshm_stop(&c->shm.map, stop->code, stop->culprit);
     dt_comm_wake(c);
 }
 
@@ -56,8 +55,7 @@ static void on_stop(void *arg, uint64_t comm, int code, uint32_t culprit)
 /* Tells the host's other ranks why this rank fails: the agent, which still runs, does not know. */
 static void pass_on_loss(struct dt_comm *c, void *why)
 {
-    if (c->size > 1)
-        dt_hostshm_stop_because(&c->shm.map, DT_ERR_IO, (uint32_t)c->world->rank, why);
+    dt_hostshm_stop_because(&c->shm.map, DT_ERR_IO, (uint32_t)c->world->rank, why);
     dt_comm_wake(c);
 }
 

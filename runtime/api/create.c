@@ -112,7 +112,9 @@ static dt_result_t job_stopped(const struct dt_world *w)
     const char *why = dt_hostshm_why(&w->shm);
     char ending[DT_HOSTSHM_ENDING];
 
-    if (code == DT_ERR_PEER && !*why)
+    if (culprit == UINT32_MAX && !*why)
+        dt_fail((dt_result_t)code, "rank %d: dtrun-agent of this host has ended", w->rank);
+    else if (code == DT_ERR_PEER && !*why)
         dt_fail(DT_ERR_PEER, "rank %d: rank %u died or left%s", w->rank, culprit,
                 dt_hostshm_ending_text(&w->shm, culprit, ending));
     else

@@ -8,7 +8,9 @@
 #include <dirent.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -601,6 +603,35 @@ static void a_death_ends_calls_on_all(void **state)
     }
 }
 
+/* Shutting down its own end, a rank gets its question through, and finds that the agent has ended
+ * before it answered. */
+static int lose_the_agent(int rank, void *arg)
+{
+    dt_comm_t *comm;
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(shutdown(atoi(getenv("DTRUN_AGENT_FD")), SHUT_RD) == 0);
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_ERR_PEER && comm == DT_COMM_NULL);
+    NEED(strstr(dt_last_error(), "dtrun-agent of this host has ended"));
+    return 0;
+}
+
+static void no_communicator_is_made_without_the_agent(void **state)
+{
+    static const char *const placements[] = { "1", "2" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++) {
+        struct testjob_plan plan = { .hosts = placements[i], .body = lose_the_agent };
+
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        for (int rank = 0; rank < result.n; rank++)
+            assert_int_equal(result.ranks[rank].status, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -616,6 +647,7 @@ int main(void)
         cmocka_unit_test_setup(nodes_are_colors_however_ranks_are_placed, setup),
         CHECKS_SETUP("30", a_mismatch_ends_its_communicator_alone, setup),
         cmocka_unit_test_setup(a_death_ends_calls_on_all, setup),
+        cmocka_unit_test(no_communicator_is_made_without_the_agent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
