@@ -150,6 +150,7 @@ tests_unit_comm_error_report_LDFLAGS = $(FAULTS_WRAP)
 tests_unit_diag_dump_SOURCES = tests/unit/diag/dump.c tests/unit/rankcheck.h
 tests_unit_diag_dump_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_diag_dump_LDADD = $(TESTJOB_LIBS)
+tests_unit_diag_dump_LDFLAGS = $(FAULTS_WRAP)
 
 tests_unit_diag_recorder_SOURCES = tests/unit/diag/recorder.c
 tests_unit_diag_recorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

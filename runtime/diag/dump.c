@@ -162,14 +162,15 @@ static dt_result_t write_file(const char *path, const char *text, size_t bytes)
     return dt_fail_errno(DT_ERR_IO, error, "the flight recorder's dump %s", path);
 }
 
+/* Reads the calls before the clock: no call in the dump begins after it. */
 static dt_result_t write_dump(const struct dt_world *w, const char *path, bool json,
                               const char *why)
 {
-    const struct dt_dump_about a = dump_about(w, why);
     struct dt_record *records;
     size_t n = dt_recorder_read(&records), bytes = 0;
+    const struct dt_dump_about a = dump_about(w, why);
     char *text = NULL;
-    FILE *out = open_memstream(&text, &bytes);
+    FILE *out = records ? open_memstream(&text, &bytes) : NULL;
     dt_result_t r = DT_ERR_NOMEM;
 
     if (out)

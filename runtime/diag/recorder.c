@@ -155,7 +155,7 @@ size_t dt_recorder_read(struct dt_record **records)
     pthread_mutex_lock(&dti_recorder.mutex);
     for (struct dt_ring *r = dti_recorder.rings; r; r = r->next)
         room += r->n;
-    *records = room ? calloc(room, sizeof **records) : NULL;
+    *records = calloc(room ? room : 1, sizeof **records);
     for (struct dt_ring *r = dti_recorder.rings; r && *records; r = r->next)
         n += read_ring(r, *records + n);
     pthread_mutex_unlock(&dti_recorder.mutex);

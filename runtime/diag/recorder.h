@@ -155,7 +155,7 @@ static inline uint64_t dt_ring_begun(const struct dt_ring *r)
 double dt_ring_seconds(const struct dt_ring *r);
 
 /* Reads all recorded calls, in the order in which they began. Returns their number and stores an
- * array in *records, which the caller frees; NULL: there are none, or out of memory. */
+ * array in *records, which the caller frees; NULL: out of memory. */
 size_t dt_recorder_read(struct dt_record **records);
 
 #endif

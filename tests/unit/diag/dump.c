@@ -7,13 +7,16 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/diag/dump.h"
+#include "tests/unit/faults.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -357,6 +360,86 @@ static void without_records_a_dump_is_an_error(void **state)
     testjob_must_pass("1", dump_without_records, NULL);
 }
 
+static int dump_without_memory(int rank, void *arg)
+{
+    static const struct fault fault = { "calloc", ENOMEM, false };
+    char path[64];
+
+    (void)rank;
+    (void)arg;
+    snprintf(path, sizeof path, "%s/empty.txt", dir);
+    NEED(dt_init() == DT_OK);
+    faults_arm(&fault, 1);
+    NEED(dt_recorder_dump(path) == DT_ERR_NOMEM);
+    faults_disarm();
+    NEED(access(path, F_OK) != 0 && dt_recorder_dump(path) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void without_memory_no_empty_dump_is_written(void **state)
+{
+    (void)state;
+    testjob_must_pass("1", dump_without_memory, NULL);
+}
+
+/* ---- beside calls ---- */
+
+enum { LONG = 100 * 1000 /* elements, more than in a brief call */, DUMPS = 1000 };
+
+static _Atomic bool over;
+
+static void *make_long_calls(void *arg)
+{
+    static float x[LONG];
+
+    while (!over)
+        dt_all_reduce(DT_WORLD, DT_IN_PLACE, x, LONG, DT_F32, DT_SUM);
+    return arg;
+}
+
+/* How long the call of this line has lasted, in seconds; 0: it is over. */
+static double age_of_call(const char *line)
+{
+    const char *inside = strstr(line, "  inside "), *seconds = inside;
+
+    while (seconds && seconds > line && seconds[-1] != ' ')
+        seconds--;
+    return seconds ? strtod(seconds, NULL) : 0;
+}
+
+static int dump_beside_calls(int rank, void *arg)
+{
+    char path[64], line[256];
+    double oldest = 0;
+    pthread_t caller;
+
+    (void)rank;
+    (void)arg;
+    snprintf(path, sizeof path, "%s/beside.txt", dir);
+    NEED(dt_init() == DT_OK);
+    NEED(pthread_create(&caller, NULL, make_long_calls, NULL) == 0);
+    for (int i = 0; i < DUMPS; i++) {
+        FILE *f;
+
+        NEED(dt_recorder_dump(path) == DT_OK && (f = fopen(path, "r")));
+        while (fgets(line, sizeof line, f))
+            oldest = age_of_call(line) > oldest ? age_of_call(line) : oldest;
+        fclose(f);
+    }
+    over = true;
+    NEED(pthread_join(caller, NULL) == 0);
+    NEED(oldest > 0 && oldest < 3600);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_call_that_begins_during_a_dump_is_not_old(void **state)
+{
+    (void)state;
+    testjob_must_pass("1", dump_beside_calls, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +452,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(calls_of_a_pair_are_recorded_completely, make_dir,
                                         remove_dir),
         cmocka_unit_test(without_records_a_dump_is_an_error),
+        cmocka_unit_test_setup_teardown(without_memory_no_empty_dump_is_written, make_dir,
+                                        remove_dir),
+        cmocka_unit_test_setup_teardown(a_call_that_begins_during_a_dump_is_not_old, make_dir,
+                                        remove_dir),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
