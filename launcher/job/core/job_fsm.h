@@ -1,5 +1,5 @@
-/* The life of a job as a table: for each state and event, the action and the next state. Pure;
- * job.c maps the actions to functions. */
+/* The life of a job as a table: which events matter in each state, with the action and the next
+ * state. Pure; job.c maps the actions to functions. */
 #ifndef DT_JOB_CORE_JOB_FSM_H
 #define DT_JOB_CORE_JOB_FSM_H
 
@@ -39,8 +39,7 @@ enum dt_job_event {
 };
 
 enum dt_job_action {
-    /* nothing is done; 0 would mean an entry that is missing in the table */
-    DT_ACT_NONE = 1,
+    DT_ACT_NONE,        /* nothing is done, and the state stays */
     DT_ACT_CHECK_HOSTS, /* find out whether all hosts can be used */
     DT_ACT_START,       /* send START to all hosts: a generation begins */
     DT_ACT_RUN,         /* say that the job runs */
