@@ -349,7 +349,8 @@ void dt_job_output_failed(struct dt_job *j, const char *what, int error)
 
 void dt_job_signal(struct dt_job *j, int signo)
 {
-    dt_signals_on_signal(&j->signals, signo);
+    if (j->core.state != DT_JOB_OVER)
+        dt_signals_on_signal(&j->signals, signo);
 }
 
 static void give_up_link(struct dt_job *j, struct dt_hostlink *h)

@@ -32,7 +32,7 @@ const char *dt_job_id(const struct dt_job *job);
 /* Opens the first connections. */
 void dt_job_begin(struct dt_job *job);
 
-/* ---- events; after the last one (ops.end) there are no more ---- */
+/* ---- events; after the last one (ops.end) only signals may follow, which are ignored ---- */
 
 void dt_job_greeted(struct dt_job *job, size_t host, const struct dt_msg_hello *hello);
 /* The files of --push are on the host, in this directory ("": nothing is pushed). Follows

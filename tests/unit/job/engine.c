@@ -560,6 +560,24 @@ static void no_table_is_sent_while_recovering(void **state)
     end(&w);
 }
 
+/* The loop may hand over a signal together with the end of the last connection. */
+static void a_signal_after_the_end_changes_nothing(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    disconnect(&w, 0);
+    disconnect(&w, 1);
+    assert_true(w.ended);
+    *w.said = '\0';
+    dt_job_signal(w.job, SIGINT);
+    assert_string_equal(w.said, "");
+    assert_int_equal(dt_job_exit_code(w.job), DT_EXIT_LAUNCH);
+    assert_int_equal(dt_job_ended_by(w.job), 0);
+    end(&w);
+}
+
 static void the_connection_to_a_silent_host_is_closed(void **state)
 {
     struct world w;
@@ -1736,6 +1754,7 @@ int main(void)
         cmocka_unit_test(ranks_to_stop_include_those_whose_host_has_not_said_started),
         cmocka_unit_test(a_rank_that_leaves_before_the_others_call_dt_init_has_failed),
         cmocka_unit_test(no_table_is_sent_while_recovering),
+        cmocka_unit_test(a_signal_after_the_end_changes_nothing),
         cmocka_unit_test(the_connection_to_a_silent_host_is_closed),
         cmocka_unit_test(a_host_is_not_silent_if_its_answer_is_read_late),
         cmocka_unit_test(ranks_move_only_when_those_of_a_lost_host_are_fenced),
