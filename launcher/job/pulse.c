@@ -82,9 +82,9 @@ static void limit_retry(const struct dt_pulse *p, struct dt_hostlink *h, uint64_
 
 bool dt_pulse_check(const struct dt_pulse *p, struct dt_hostlink *h, uint64_t now_ns)
 {
-    if (!h->open || h->ending)
+    if (!dt_hostlink_is_open(h) || h->ending)
         return true;
-    if (!h->greeted) {
+    if (h->phase == DT_HOST_CONNECTING) {
         limit_retry(p, h, now_ns);
         return true;
     }

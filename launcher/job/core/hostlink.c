@@ -41,6 +41,11 @@ bool dt_hostlink_take_late(struct dt_hostlink *h, uint64_t signal, uint64_t now_
     return late;
 }
 
+bool dt_hostlink_is_open(const struct dt_hostlink *h)
+{
+    return h->phase != DT_HOST_WAITING && h->phase != DT_HOST_CLOSED;
+}
+
 bool dt_hostlink_is_opening(const struct dt_hostlink *h)
 {
     return h->phase == DT_HOST_WAITING || h->phase == DT_HOST_CONNECTING ||
@@ -88,7 +93,6 @@ void dt_hostlink_greeted(struct dt_hostlink *h, const struct dt_msg_hello *hello
     h->probe_port = hello->probe_port;
     h->netaddrs = dt_netaddrs_copy(&hello->addrs);
     h->in_step = hello->in_step;
-    h->greeted = true;
     set_phase(h, DT_HOST_RECEIVING);
     dt_heartbeat_hello(&h->heartbeat, hello->time_ns, now_ns(h));
 }
@@ -103,7 +107,6 @@ enum dt_host_phase dt_hostlink_ended(struct dt_hostlink *h, const char *why)
 {
     enum dt_host_phase was = h->phase;
 
-    h->open = false;
     set_phase(h, DT_HOST_CLOSED);
     dt_error_set(&h->why, "%s", why);
     return was;
@@ -124,14 +127,13 @@ struct dt_hostlink *dt_hostlink_new(struct dt_hostlinks_shared *shared, size_t h
 void dt_hostlink_connect(struct dt_hostlink *h)
 {
     set_phase(h, DT_HOST_CONNECTING);
-    h->open = true;
     h->opened_ns = now_ns(h);
     h->shared->ops->open(h->shared->ops->arg, h->host);
 }
 
 void dt_hostlink_send_frames(struct dt_hostlink *h, uint8_t type, const struct dt_put *frames)
 {
-    if (!h->open || h->phase == DT_HOST_CONNECTING)
+    if (!dt_hostlink_is_open(h) || h->phase == DT_HOST_CONNECTING)
         return;
     h->ending |= type == DT_MSG_END;
     h->went |= type == DT_MSG_GO;
@@ -150,16 +152,15 @@ void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg)
 
 void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
 {
-    bool open = h->open;
+    bool open = dt_hostlink_is_open(h);
     va_list ap;
 
-    if (h->phase != DT_HOST_WAITING && !open)
+    if (h->phase == DT_HOST_CLOSED)
         return;
     va_start(ap, fmt);
     dt_error_vset(&h->why, fmt, ap);
     va_end(ap);
     h->ending = h->closing = true;
-    h->open = false;
     set_phase(h, DT_HOST_CLOSED);
     if (open)
         h->shared->ops->close(h->shared->ops->arg, h->host);

@@ -32,8 +32,6 @@ struct dt_hostlink {
     struct dt_hostlinks_shared *shared;
     size_t host; /* index into the job's hosts */
     enum dt_host_phase phase;
-    bool open; /* connecting or connected: it has not ended, and dtrun has not closed it */
-    bool greeted;
     bool ending;        /* its end is expected: END was sent, or dtrun is closing it */
     bool closing;       /* dtrun is closing it */
     bool injected;      /* a fault of --inject has ended it */
@@ -78,6 +76,7 @@ enum dt_host_phase dt_hostlink_ended(struct dt_hostlink *h, const char *why);
 /* Closes the connection. Stores the reason in h->why. */
 void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+bool dt_hostlink_is_open(const struct dt_hostlink *h);    /* connecting or connected */
 bool dt_hostlink_is_opening(const struct dt_hostlink *h); /* not ready for START yet */
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h);
 /* The job acts on signals that some agent has reported. */

@@ -102,7 +102,7 @@ bool dt_hostlinks_any_closing(const struct dt_hostlinks *l)
     unsigned in_use = 0;
 
     for (size_t i = 0; i < l->hosts->n; i++)
-        in_use += l->v[i] && l->v[i]->open;
+        in_use += l->v[i] && dt_hostlink_is_open(l->v[i]);
     return in_use < l->open;
 }
 
