@@ -117,6 +117,7 @@ UNIT_TESTS = \
 	tests/unit/gpu/standin_misuse \
 	tests/unit/gpu/standin_nccl \
 	tests/unit/gpu/afterfailure \
+	tests/unit/gpu/streamwait \
 	tests/unit/gpu/provision \
 	tests/unit/watch/words
 
@@ -256,6 +257,13 @@ tests_unit_gpu_afterfailure_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_afterfailure_LDADD = $(RUNTIME_LIBS) tests/standin/libnccl.la \
 	tests/standin/libcuda.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 tests_unit_gpu_afterfailure_LDFLAGS = -no-install -Wl,--no-as-needed
+
+tests_unit_gpu_streamwait_SOURCES = tests/unit/gpu/streamwait.c
+tests_unit_gpu_streamwait_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_streamwait_LDADD = $(RUNTIME_LIBS) tests/standin/libcuda.la $(SODIUM_LIBS) \
+	$(CMOCKA_LIBS) -lm
+tests_unit_gpu_streamwait_LDFLAGS = -no-install -Wl,--no-as-needed \
+	-Wl,--wrap=dt_p2p_done,--wrap=dt_gpu_await_event
 
 tests_unit_gpu_provision_SOURCES = tests/unit/gpu/provision.c
 tests_unit_gpu_provision_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -117,13 +117,14 @@ static dt_result_t make_p2p(struct dt_operation *o)
     return r;
 }
 
-/* Once the stream goes on, the program may call dt_finalize. */
+/* Once the stream goes on, the program may call dt_finalize, or ask dt_stream_wait for the result
+ * of the enqueued call. */
 static void open_gate(const struct dt_operation *o)
 {
-    if (!o->gate)
-        return;
-    dt_async_end_soon();
-    dt_gpu_gate_open(o->gate);
+    if (o->inflight)
+        dt_async_end_soon();
+    if (o->gate)
+        dt_gpu_gate_open(o->gate);
 }
 
 /* Only the stream waits for an enqueued call, so its limit starts now. */

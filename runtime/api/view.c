@@ -7,6 +7,7 @@
 #include "runtime/api/enqueue.h"
 #include "runtime/api/request.h"
 #include "runtime/base/inflight.h"
+#include "runtime/comm/async.h"
 #include "runtime/comm/collective.h"
 #include "runtime/comm/views.h"
 #include "runtime/gpu/device/pinned.h"
@@ -330,6 +331,7 @@ static dt_result_t await_view(const char *name, struct view *v)
         return r;
     r = await_stream(name, v, &order);
     dt_gpu_order_drop(&order);
+    dt_async_await_ends(); /* the stream goes on just before its last call's result is known */
     collect_results(v, false);
     return v->failed != DT_OK ? return_failure(v) : r;
 }

@@ -108,10 +108,10 @@ void dt_async_make(struct dt_async *a, struct dt_task *task)
     if (task->result != DT_OK)
         dt_error_save(&task->error);
     dt_ticketlock_leave(a->lock);
-    note_end();
     atomic_store_explicit(&task->done, 1, memory_order_release);
     dt_futex_wake_all(&task->done);
     count_done();
+    note_end();
 }
 
 static void *async_thread(void *arg)

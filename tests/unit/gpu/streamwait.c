@@ -1,0 +1,79 @@
+/* What dt_stream_wait returns, in a job of one rank on the stand-in for libcuda.so.1. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/gpu/devicecall.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/p2p/p2p.h"
+#include "tests/standin/standin.h"
+
+void __real_dt_p2p_done(struct dt_comm *c);
+void __wrap_dt_p2p_done(struct dt_comm *c);
+
+/* Every enqueued call takes long to end after its stream has gone on. */
+void __wrap_dt_p2p_done(struct dt_comm *c)
+{
+    usleep(200000);
+    __real_dt_p2p_done(c);
+}
+
+dt_result_t __real_dt_gpu_await_event(struct dt_comm *c, CUevent event);
+dt_result_t __wrap_dt_gpu_await_event(struct dt_comm *c, CUevent event);
+
+/* The first look at the event finds that the stream has gone on. */
+dt_result_t __wrap_dt_gpu_await_event(struct dt_comm *c, CUevent event)
+{
+    assert_int_equal(cuEventSynchronize(event), CUDA_SUCCESS);
+    return __real_dt_gpu_await_event(c, event);
+}
+
+static dt_comm_t *view_of_new_stream(void)
+{
+    CUstream stream;
+    dt_comm_t *view;
+
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    assert_int_equal(dt_comm_on_stream(DT_WORLD, stream, &view), DT_OK);
+    return view;
+}
+
+static void the_failure_of_the_last_call_is_returned(void **state)
+{
+    dt_comm_t *sends, *receives;
+    CUcontext context;
+    CUdeviceptr from, to;
+
+    (void)state;
+    if (cuInit(0) || !dt_cuda()) {
+        print_message("built without shared libraries\n");
+        skip();
+    }
+    assert_int_equal(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    assert_int_equal(cuCtxSetCurrent(context), CUDA_SUCCESS);
+    assert_int_equal(cuMemAlloc_v2(&from, 8), CUDA_SUCCESS);
+    assert_int_equal(cuMemAlloc_v2(&to, 8), CUDA_SUCCESS);
+    assert_int_equal(dt_init(), DT_OK);
+    sends = view_of_new_stream();
+    receives = view_of_new_stream();
+    assert_int_equal(dt_send(sends, (void *)(uintptr_t)from, 2, DT_F32, 0), DT_OK);
+    assert_int_equal(dt_recv(receives, (void *)(uintptr_t)to, 1, DT_F32, 0), DT_OK);
+    assert_int_equal(dt_stream_wait(receives), DT_ERR_MISMATCH);
+    dt_finalize();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_failure_of_the_last_call_is_returned),
+    };
+
+    setenv("STANDIN_DEVICES", "1", 1);
+    return cmocka_run_group_tests_name("streamwait", tests, NULL, NULL);
+}
