@@ -16,9 +16,9 @@
 #include "cmd/pmix/server.h"
 #include "launcher/base/error.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/writeall.h"
 #include "runtime/wire/frame.h"
 #include "runtime/wire/msg.h"
+#include "runtime/wire/writeall.h"
 
 static struct {
     union dt_msg start; /* empty until it arrives */

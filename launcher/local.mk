@@ -36,7 +36,6 @@ launcher_libbase_a_SOURCES = \
 	launcher/base/strbuf.c launcher/base/strbuf.h \
 	launcher/base/utf8.c launcher/base/utf8.h \
 	launcher/base/uvloop.c launcher/base/uvloop.h \
-	launcher/base/writeall.c launcher/base/writeall.h \
 	launcher/place/bind.c launcher/place/bind.h \
 	launcher/place/envlist.c launcher/place/envlist.h \
 	launcher/place/envrules.c launcher/place/envrules.h \

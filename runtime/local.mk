@@ -22,7 +22,8 @@ runtime_libwire_a_SOURCES = \
 	runtime/wire/page.h \
 	runtime/wire/rankmsg.c runtime/wire/rankmsg.h \
 	runtime/wire/sealed.c runtime/wire/sealed.h \
-	runtime/wire/thread.c runtime/wire/thread.h
+	runtime/wire/thread.c runtime/wire/thread.h \
+	runtime/wire/writeall.c runtime/wire/writeall.h
 runtime_libwire_a_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 runtime_libwire_a_CFLAGS = $(AM_CFLAGS) -fPIC
 

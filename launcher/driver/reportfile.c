@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/base/writeall.h"
+#include "runtime/wire/writeall.h"
 
 static int write_file(const char *path, const char *text)
 {

@@ -8,8 +8,8 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
-#include "launcher/base/writeall.h"
 #include "runtime/wire/thread.h"
+#include "runtime/wire/writeall.h"
 
 struct dt_filewriter_file {
     struct dt_filewriter *writer;

@@ -11,11 +11,9 @@
 
 #include "runtime/base/error.h"
 #include "runtime/wire/highfd.h"
+#include "runtime/wire/writeall.h"
 
-enum {
-    CHUNK = 1 << 20,
-    IO_MAX = 1 << 30, /* Linux transfers less than 2 GiB at once */
-};
+enum { CHUNK = 1 << 20 };
 
 static dt_result_t fail_at(const struct dt_dir *d, const char *name, const char *what)
 {
@@ -215,26 +213,14 @@ dt_result_t dt_file_open(struct dt_file *f, const struct dt_dir *d, const char *
 
 dt_result_t dt_file_write(struct dt_file *f, const void *data, size_t n)
 {
-    const uint8_t *p = data;
-
     dt_hasher_add(f->hasher, data, n);
-    while (n > 0) {
-        ssize_t put = write(f->fd, p, n < IO_MAX ? n : IO_MAX);
-
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0)
-            return fail_at(f->dir, f->name, "write");
-        p += put;
-        n -= (size_t)put;
-    }
-    return DT_OK;
+    return dt_write_all(f->fd, data, n) == 0 ? DT_OK : fail_at(f->dir, f->name, "write");
 }
 
 static dt_result_t read_exactly(struct dt_file *f, uint8_t *p, size_t n)
 {
     for (size_t have = 0; have < n;) {
-        ssize_t got = read(f->fd, p + have, n - have < IO_MAX ? n - have : IO_MAX);
+        ssize_t got = read(f->fd, p + have, n - have);
 
         if (got < 0 && errno == EINTR)
             continue;

@@ -10,6 +10,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/wire/highfd.h"
+#include "runtime/wire/writeall.h"
 
 enum lock_result { LOCKED, NO_LOCKS, BUSY, FAILED };
 
@@ -65,16 +66,9 @@ static bool still_has_name(const struct dt_dir *d, int fd)
 /* The text never looks empty to a reader: it is shortened last. */
 static dt_result_t write_text(const struct dt_dir *d, int fd, const char *text)
 {
-    size_t len = strlen(text), done = 0;
+    size_t len = strlen(text);
 
-    while (done < len) {
-        ssize_t put = write(fd, text + done, len - done);
-
-        if (put < 0 && errno != EINTR)
-            return fail_file(d, "write");
-        done += put > 0 ? (size_t)put : 0;
-    }
-    if (ftruncate(fd, (off_t)len) != 0)
+    if (dt_write_all(fd, text, len) != 0 || ftruncate(fd, (off_t)len) != 0)
         return fail_file(d, "write");
     return fsync(fd) == 0 ? DT_OK : fail_file(d, "fsync");
 }

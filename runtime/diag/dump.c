@@ -17,6 +17,7 @@
 #include "runtime/kernels/dtype.h"
 #include "runtime/wire/env.h"
 #include "runtime/wire/highfd.h"
+#include "runtime/wire/writeall.h"
 
 enum { NS = 1000000000, TIME_TEXT = 48 };
 /* Limits of the texts sent to dtrun, so that they and the calls fit into one packet. */
@@ -146,20 +147,15 @@ static struct dt_dump_about dump_about(const struct dt_world *w, const char *why
                                    .wall = dt_clock_read(CLOCK_REALTIME) };
 }
 
-/* Uses one write(2): the process may be about to be killed. */
+/* Usually one write(2): the process may be about to be killed. */
 static dt_result_t write_file(const char *path, const char *text, size_t bytes)
 {
     int fd = dt_fd_high(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    ssize_t n = fd < 0 ? -1 : write(fd, text, bytes);
-    int error = n < 0 ? errno : ENOSPC;
+    int error = fd >= 0 && dt_write_all(fd, text, bytes) == 0 ? 0 : errno;
 
-    if (fd >= 0 && close(fd) < 0 && n == (ssize_t)bytes) {
+    if (fd >= 0 && close(fd) < 0 && !error)
         error = errno;
-        n = -1;
-    }
-    if (n == (ssize_t)bytes)
-        return DT_OK;
-    return dt_fail_errno(DT_ERR_IO, error, "the flight recorder's dump %s", path);
+    return error ? dt_fail_errno(DT_ERR_IO, error, "the flight recorder's dump %s", path) : DT_OK;
 }
 
 /* Reads the calls before the clock: no call in the dump begins after it. */

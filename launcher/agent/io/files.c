@@ -15,7 +15,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/writeall.h"
+#include "runtime/wire/writeall.h"
 
 enum {
     KEPT_STEP = 1024 * 1024, /* bytes of a kept file to read for each message that arrives */

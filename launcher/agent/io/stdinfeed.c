@@ -8,8 +8,8 @@
 
 #include "launcher/base/bytequeue.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/writeall.h"
 #include "runtime/wire/thread.h"
+#include "runtime/wire/writeall.h"
 
 /* A dying rank closes its pipe before the kernel tells the agent of its death. */
 enum { DYING_MS = 1000 };

@@ -10,7 +10,7 @@
 
 #include "launcher/agent/ranklink/rankpeer.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/writeall.h"
+#include "runtime/wire/writeall.h"
 
 void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank)
 {

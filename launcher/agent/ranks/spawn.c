@@ -15,7 +15,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/process.h"
 #include "launcher/base/uvloop.h"
-#include "launcher/base/writeall.h"
+#include "runtime/wire/writeall.h"
 
 struct dt_spawn {
     uv_poll_t poll;

@@ -12,7 +12,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/process.h"
 #include "launcher/base/uvloop.h"
-#include "launcher/base/writeall.h"
+#include "runtime/wire/writeall.h"
 
 _Static_assert(DT_LOOK_ANSWER <= PIPE_BUF, "one read takes all");
 

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/base/writeall.h"
 #include "launcher/remote/ssh/base64.h"
 #include "launcher/remote/ssh/knownfile.h"
 #include "launcher/remote/ssh/sshkey.h"
 #include "launcher/remote/ssh/sshwire.h"
+#include "runtime/wire/writeall.h"
 
 /* fnmatch would treat brackets as a set of characters; in known_hosts they surround a name. Only
  * the last star is retried, so that a line full of stars costs no more than another. */

@@ -383,6 +383,38 @@ static void without_memory_no_empty_dump_is_written(void **state)
     testjob_must_pass("1", dump_without_memory, NULL);
 }
 
+static int dump_with_disturbed_write(int rank, void *arg)
+{
+    static const struct fault disturbed[] = {
+        { "write", 0, true },
+        { "write", EINTR, true },
+    };
+    char path[64], line[512];
+    FILE *f;
+
+    (void)rank;
+    (void)arg;
+    snprintf(path, sizeof path, "%s/calls.txt", dir);
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < 2; i++) {
+        faults_arm(&disturbed[i], 1);
+        NEED(dt_recorder_dump(path) == DT_OK);
+        NEED(faults_triggered());
+        faults_disarm();
+        NEED((f = fopen(path, "r")) && fgets(line, sizeof line, f));
+        NEED(strncmp(line, "dtrun flight recorder", 21) == 0 && strchr(line, '\n'));
+        fclose(f);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_disturbed_write_goes_on(void **state)
+{
+    (void)state;
+    testjob_must_pass("1", dump_with_disturbed_write, NULL);
+}
+
 /* ---- beside calls ---- */
 
 enum { LONG = 100 * 1000 /* elements, more than in a brief call */, DUMPS = 1000 };
@@ -454,6 +486,7 @@ int main(void)
         cmocka_unit_test(without_records_a_dump_is_an_error),
         cmocka_unit_test_setup_teardown(without_memory_no_empty_dump_is_written, make_dir,
                                         remove_dir),
+        cmocka_unit_test_setup_teardown(a_disturbed_write_goes_on, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(a_call_that_begins_during_a_dump_is_not_old, make_dir,
                                         remove_dir),
     };

@@ -1,4 +1,4 @@
-#include "launcher/base/writeall.h"
+#include "runtime/wire/writeall.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* Writes to a blocking descriptor until everything is written. */
-#ifndef DT_BASE_WRITEALL_H
-#define DT_BASE_WRITEALL_H
+#ifndef DT_WIRE_WRITEALL_H
+#define DT_WIRE_WRITEALL_H
 
 #include <stddef.h>
 
