@@ -185,8 +185,8 @@ rank 1: all names" ] || { show; false; }
     make_pmix
     dtrun --no-tag -np 2 --timeout 60 ./pmix large
     code_is 0
-    [ "$(sort "$OUT")" = "rank 0: OUT-OF-RESOURCE
-rank 1: OUT-OF-RESOURCE" ] || { show; false; }
+    [ "$(sort "$OUT")" = "rank 0: too large
+rank 1: too large" ] || { show; false; }
     err_is_empty
     clean
 }

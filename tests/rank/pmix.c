@@ -101,9 +101,12 @@ static void share_names_in_threads(void)
 static void publish_large(void)
 {
     char *large = calloc(LARGE, 1), name[32];
+    pmix_status_t status;
 
     snprintf(name, sizeof name, "of %u", dti_me.rank);
-    printf("rank %u: %s\n", dti_me.rank, PMIx_Error_string(publish(name, large, LARGE)));
+    status = publish(name, large, LARGE);
+    printf("rank %u: %s\n", dti_me.rank,
+           status == PMIX_ERR_OUT_OF_RESOURCE ? "too large" : PMIx_Error_string(status));
     must("PMIx_Publish", publish(name, "small", strlen("small")));
     look_up(name, "small");
     free(large);
