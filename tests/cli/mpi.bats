@@ -100,6 +100,7 @@ END
         dtrun -np 2 "$MPI" error
         [ "$RC" -gt 0 ]
         grep -qi '^\[1\] .*invalid rank' "$ERR" || { show; false; }
+        ! grep -q 'PMI' "$ERR" || { show; false; }
         dtrun --merge-stderr -np 2 "$MPI" error
         [ "$RC" -gt 0 ]
         grep -qi '^\[1\] .*invalid rank' "$OUT" || { show; false; }

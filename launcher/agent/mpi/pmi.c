@@ -16,6 +16,7 @@ struct client { /* a rank */
     bool greeted;
     bool in_barrier;
     bool in_spawn;
+    bool aborted;
     uint32_t puts; /* number of puts since the last barrier */
 };
 
@@ -220,6 +221,7 @@ static const char *on_abort(struct dt_pmi *p, uint32_t rank, const char *line)
 {
     int code = 1;
 
+    p->clients[rank].aborted = true;
     number_of(line, "exitcode", &code);
     p->ops.abort(p->arg, rank, code);
     return NULL;
@@ -328,7 +330,8 @@ const char *dt_pmi_input(struct dt_pmi *p, uint32_t local_rank, const char *byte
     struct client *c = &p->clients[local_rank];
     const char *wrong = NULL;
 
-    for (size_t i = 0; i < n && !wrong; i++) {
+    /* In MPICH 4.2, an abort gives its reason in more lines, which are no requests. */
+    for (size_t i = 0; i < n && !wrong && !c->aborted; i++) {
         if (bytes[i] != '\n') {
             c->line[c->have++] = bytes[i];
             if (c->have == sizeof c->line || !bytes[i])

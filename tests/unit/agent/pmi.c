@@ -260,6 +260,21 @@ static void abort_reports_its_code(void **state)
     assert_int_equal(s->aborted[0], 1);
 }
 
+static void abort_may_have_a_reason_of_several_lines(void **state)
+{
+    struct seen *s = *state;
+
+    greet(s);
+    ask(s, 1,
+        "cmd=abort exitcode=3 message=Fatal error in internal_Send: error stack:\n"
+        "internal_Send(62970): MPI_Send(buf=0x7fff, count=1, MPI_INT, 2) failed",
+        "");
+    assert_null(say(s, 1, "internal_Send(62924): Invalid rank has "));
+    assert_null(say(s, 1, "value 2\n"));
+    assert_int_equal(s->aborted[1], 3);
+    ask(s, 0, "cmd=get_appnum", "cmd=appnum rc=0 appnum=0");
+}
+
 static void spawn_is_refused_whatever_its_lines_say(void **state)
 {
     struct seen *s = *state;
@@ -348,6 +363,7 @@ int main(void)
         TEST(values_that_are_too_long_are_refused),
         TEST(the_longest_value_fits_everywhere),
         TEST(abort_reports_its_code),
+        TEST(abort_may_have_a_reason_of_several_lines),
         TEST(spawn_is_refused_whatever_its_lines_say),
         TEST(nonsense_is_reported),
         TEST(a_rank_enters_a_barrier_once),
