@@ -330,7 +330,7 @@ open("end").close()
 END
     mkdir hung
     mkfifo end
-    unshare --mount python3 hungfs.py >mounted 3>&- &
+    env "$TOKEN" unshare --mount python3 hungfs.py >mounted 3>&- &
     await has_line mounted mounted
 }
 
@@ -347,7 +347,7 @@ waits_for_checkpoint_dir() { # LEASE
     code_is 125
     err_has "dtrun: checkpoint directory $PWD/hung/run: Transport endpoint is not connected (on localhost)"
     [ ! -e ran ]
-    clean
+    becomes_clean
 }
 
 @test "an agent whose worker is stopped leaves no ranks behind" {
