@@ -49,7 +49,14 @@ static dt_result_t check_gather(struct dt_operation *o, int rank, int size)
 
 static dt_result_t make_gather(struct dt_comm *c, const struct dt_operation *o)
 {
-    return dt_comm_gather(c, o->kind->call, o->in, o->count, o->out, &o->taken, o->dtype, o->root);
+    const struct dt_rooted g = { .gathers = true,
+                                 .root = (uint32_t)o->root,
+                                 .whole = o->out,
+                                 .blocks = &o->taken,
+                                 .own = (void *)(uintptr_t)o->in,
+                                 .count = o->count };
+
+    return dt_comm_rooted(c, o->kind->call, &g, o->dtype);
 }
 
 static const struct dt_operation_kind gather_kind = { "dt_gather", DT_CALL_GATHER, check_gather,
@@ -118,7 +125,13 @@ static dt_result_t check_scatter(struct dt_operation *o, int rank, int size)
 
 static dt_result_t make_scatter(struct dt_comm *c, const struct dt_operation *o)
 {
-    return dt_comm_scatter(c, o->kind->call, o->in, &o->given, o->out, o->count, o->dtype, o->root);
+    const struct dt_rooted g = { .root = (uint32_t)o->root,
+                                 .whole = (void *)(uintptr_t)o->in,
+                                 .blocks = &o->given,
+                                 .own = o->out,
+                                 .count = o->count };
+
+    return dt_comm_rooted(c, o->kind->call, &g, o->dtype);
 }
 
 static const struct dt_operation_kind scatter_kind = { "dt_scatter", DT_CALL_SCATTER, check_scatter,

@@ -18,6 +18,16 @@ struct dt_range { /* a range of bytes of a buffer */
     size_t bytes;
 };
 
+/* A gather or a scatter. */
+struct dt_rooted {
+    bool gathers; /* blocks move to root; else from root */
+    uint32_t root;
+    void *whole; /* root's buffer, with a block for each rank; other ranks need none */
+    const struct dt_blocks *blocks; /* of whole */
+    void *own;                      /* this rank's block; at root it may be its place in whole */
+    size_t count;
+};
+
 static inline struct dt_blocks dt_blocks_each(size_t each)
 {
     return (struct dt_blocks){ .each = each };

@@ -62,20 +62,12 @@ static uint64_t count_check_of_all_to_all(const struct dt_comm *c, const struct 
            dt_count_check_one(me, me, dt_blocks_count(taken, (uint32_t)c->rank), false);
 }
 
-/* gives: the other ranks give to root; else root gives to them. count: that of a rank other than
- * root. */
-static uint64_t count_check_of_rooted(const struct dt_comm *c, uint32_t root,
-                                      const struct dt_blocks *blocks, uint64_t count, bool gives)
+static uint64_t count_check_of_rooted(const struct dt_comm *c, const struct dt_rooted *g)
 {
     uint32_t me = (uint32_t)c->rank;
 
-    return me == root ? dt_count_check_blocks(me, (uint32_t)c->size, blocks, !gives)
-                      : dt_count_check_one(me, root, count, gives);
-}
-
-static struct dt_shm_local local_ranks(const struct dt_comm *c, uint64_t *count_check)
-{
-    return (struct dt_shm_local){ c->locals.v, count_check };
+    return me == g->root ? dt_count_check_blocks(me, (uint32_t)c->size, g->blocks, !g->gathers)
+                         : dt_count_check_one(me, g->root, g->count, g->gathers);
 }
 
 dt_result_t dt_comm_all_to_all_within(struct dt_comm *c, const struct dt_call *call, const void *in,
@@ -86,9 +78,10 @@ dt_result_t dt_comm_all_to_all_within(struct dt_comm *c, const struct dt_call *c
     dt_result_t r;
 
     if (c->nodes == 1)
-        return dt_shm_all_to_all(&c->shm, call, in, given, out, taken);
+        return dt_shm_all_to_all(&c->shm, call, in, given, out, taken, NULL);
     count_check = count_check_of_all_to_all(c, given, taken);
-    r = dt_shm_all_to_all_local(&c->shm, call, in, given, out, taken, local_ranks(c, &count_check));
+    r = dt_shm_all_to_all(&c->shm, call, in, given, out, taken,
+                          &(struct dt_shm_local){ c->locals.v, &count_check });
     if (r == DT_OK)
         r = sum_count_checks(c, call, &count_check);
     if (r == DT_OK)
@@ -129,65 +122,40 @@ dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const 
     return dt_comm_end(c, &call, r);
 }
 
-static dt_result_t gather(struct dt_comm *c, const struct dt_call *call, const void *in,
-                          size_t count, void *out, const struct dt_blocks *blocks)
+static dt_result_t move_within_host(struct dt_comm *c, const struct dt_call *call,
+                                    const struct dt_rooted *g, uint64_t *count_check)
 {
-    uint32_t root = (uint32_t)call->root;
+    const struct dt_shm_local local = { c->locals.v, count_check };
+    struct dt_rooted here = *g;
+
+    if (c->node_of[g->root] != c->node)
+        return dt_shm_begin_sum(&c->shm, call, count_check);
+    here.root = dt_comm_local_rank(c, g->root);
+    return dt_shm_rooted(&c->shm, call, &here, &local);
+}
+
+static dt_result_t move_rooted(struct dt_comm *c, const struct dt_call *call,
+                               const struct dt_rooted *g)
+{
     uint64_t count_check;
     dt_result_t r;
 
     if (c->nodes == 1)
-        return dt_shm_gather(&c->shm, call, in, count, out, blocks, root);
-    count_check = count_check_of_rooted(c, root, blocks, count, true);
-    if (c->node_of[root] == c->node)
-        r = dt_shm_gather_local(&c->shm, call, in, count, out, blocks, dt_comm_local_rank(c, root),
-                                local_ranks(c, &count_check));
-    else
-        r = dt_shm_begin_sum(&c->shm, call, &count_check);
+        return dt_shm_rooted(&c->shm, call, g, NULL);
+    count_check = count_check_of_rooted(c, g);
+    r = move_within_host(c, call, g, &count_check);
     if (r == DT_OK)
         r = sum_count_checks(c, call, &count_check);
     if (r == DT_OK)
-        r = dt_tcp_gather(&c->mesh, call, in, count, out, blocks, root);
+        r = dt_tcp_rooted(&c->mesh, call, g);
     return r == DT_OK ? await_mismatch(c, count_check) : r;
 }
 
-dt_result_t dt_comm_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, size_t count,
-                           void *out, const struct dt_blocks *blocks, dt_dtype_t dtype, int root)
+dt_result_t dt_comm_rooted(struct dt_comm *c, enum dt_call_kind kind, const struct dt_rooted *g,
+                           dt_dtype_t dtype)
 {
-    struct dt_call call = make_call(blocks, dtype, root);
+    struct dt_call call = make_call(g->blocks, dtype, (int)g->root);
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
-    return r == DT_OK ? dt_comm_end(c, &call, gather(c, &call, in, count, out, blocks)) : r;
-}
-
-static dt_result_t scatter(struct dt_comm *c, const struct dt_call *call, const void *in,
-                           const struct dt_blocks *blocks, void *out, size_t count)
-{
-    uint32_t root = (uint32_t)call->root;
-    uint64_t count_check;
-    dt_result_t r;
-
-    if (c->nodes == 1)
-        return dt_shm_scatter(&c->shm, call, in, blocks, out, count, root);
-    count_check = count_check_of_rooted(c, root, blocks, count, false);
-    if (c->node_of[root] == c->node)
-        r = dt_shm_scatter_local(&c->shm, call, in, blocks, out, count, dt_comm_local_rank(c, root),
-                                 local_ranks(c, &count_check));
-    else
-        r = dt_shm_begin_sum(&c->shm, call, &count_check);
-    if (r == DT_OK)
-        r = sum_count_checks(c, call, &count_check);
-    if (r == DT_OK)
-        r = dt_tcp_scatter(&c->mesh, call, in, blocks, out, count, root);
-    return r == DT_OK ? await_mismatch(c, count_check) : r;
-}
-
-dt_result_t dt_comm_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,
-                            const struct dt_blocks *blocks, void *out, size_t count,
-                            dt_dtype_t dtype, int root)
-{
-    struct dt_call call = make_call(blocks, dtype, root);
-    dt_result_t r = dt_comm_begin(c, &call, kind);
-
-    return r == DT_OK ? dt_comm_end(c, &call, scatter(c, &call, in, blocks, out, count)) : r;
+    return r == DT_OK ? dt_comm_end(c, &call, move_rooted(c, &call, g)) : r;
 }

@@ -15,10 +15,7 @@ dt_result_t dt_comm_all_to_all_within(struct dt_comm *c, const struct dt_call *c
 dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const void *in,
                                const struct dt_blocks *given, void *out,
                                const struct dt_blocks *taken, dt_dtype_t dtype);
-dt_result_t dt_comm_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, size_t count,
-                           void *out, const struct dt_blocks *blocks, dt_dtype_t dtype, int root);
-dt_result_t dt_comm_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,
-                            const struct dt_blocks *blocks, void *out, size_t count,
-                            dt_dtype_t dtype, int root);
+dt_result_t dt_comm_rooted(struct dt_comm *c, enum dt_call_kind kind, const struct dt_rooted *g,
+                           dt_dtype_t dtype);
 
 #endif

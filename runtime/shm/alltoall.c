@@ -40,7 +40,7 @@ static dt_result_t find_mismatch(const struct dt_pairwise *m, uint64_t *give, ui
     bytes.dtype = DT_U8;
     for (uint32_t i = 0; i < s->n; i++)
         give[i] = m->give[i].bytes;
-    r = dt_shm_all_to_all(s, &bytes, give, &word, given, &word);
+    r = dt_shm_all_to_all(s, &bytes, give, &word, given, &word, NULL);
     if (r != DT_OK)
         return r;
     own = find_own_mismatch(m, given, dt_dtype_size((dt_dtype_t)m->call->dtype));
@@ -83,8 +83,6 @@ static dt_result_t find_and_report_mismatch(const struct dt_pairwise *m)
 
 /* ---- the collectives ---- */
 
-static const struct dt_shm_local ALL_LOCAL = { NULL, NULL };
-
 static dt_result_t exchange_blocks(struct dt_pairwise *m)
 {
     dt_result_t r = dt_pairwise(m);
@@ -92,21 +90,20 @@ static dt_result_t exchange_blocks(struct dt_pairwise *m)
     return m->differs ? find_and_report_mismatch(m) : r;
 }
 
-/* local has no ranks if all ranks are on this host. */
 static void set_block_ranges(struct dt_range *ranges, const struct dt_shm *s,
                              const struct dt_blocks *blocks, size_t element,
-                             struct dt_shm_local local)
+                             const struct dt_shm_local *local)
 {
     size_t at = 0;
     uint32_t next = 0;
 
     for (uint32_t i = 0; i < s->n; i++) {
-        uint32_t block = local.ranks ? local.ranks[i] : i;
+        uint32_t block = local ? local->ranks[i] : i;
 
         while (next < block)
             at += dt_blocks_count(blocks, next++) * element;
         ranges[i] = (struct dt_range){ at, dt_blocks_count(blocks, block) * element };
-        if (local.ranks && i == s->me)
+        if (local && i == s->me)
             ranges[i].bytes = 0;
     }
 }
@@ -115,21 +112,6 @@ static void set_equal_ranges(struct dt_range *ranges, uint32_t n, size_t bytes)
 {
     for (uint32_t i = 0; i < n; i++)
         ranges[i] = (struct dt_range){ 0, bytes };
-}
-
-/* of_root: root's side, with a block for each rank; empty on other ranks. own: each rank's side,
- * with its block of count elements. */
-static void set_rooted_ranges(struct dt_range *of_root, struct dt_range *own,
-                              const struct dt_shm *s, const struct dt_blocks *blocks, size_t count,
-                              size_t element, uint32_t root, struct dt_shm_local local)
-{
-    bool is_root = s->me == root;
-
-    set_equal_ranges(of_root, s->n, 0);
-    set_equal_ranges(own, s->n, 0);
-    own[root].bytes = local.ranks && is_root ? 0 : count * element;
-    if (is_root)
-        set_block_ranges(of_root, s, blocks, element, local);
 }
 
 /* What the calls have in common. The caller has yet to set the ranges. */
@@ -158,71 +140,45 @@ dt_result_t dt_shm_all_gather(struct dt_shm *s, const struct dt_call *call, cons
     struct dt_pairwise m = pairwise(s, call, in, give, out, take);
 
     m.one_window = true;
-    set_block_ranges(take, s, blocks, element_bytes(call), ALL_LOCAL);
+    set_block_ranges(take, s, blocks, element_bytes(call), NULL);
     set_equal_ranges(give, s->n, take[s->me].bytes);
     return exchange_blocks(&m);
 }
 
-dt_result_t dt_shm_all_to_all_local(struct dt_shm *s, const struct dt_call *call, const void *in,
-                                    const struct dt_blocks *given, void *out,
-                                    const struct dt_blocks *taken, struct dt_shm_local local)
+dt_result_t dt_shm_all_to_all(struct dt_shm *s, const struct dt_call *call, const void *in,
+                              const struct dt_blocks *given, void *out,
+                              const struct dt_blocks *taken, const struct dt_shm_local *local)
 {
     struct dt_range give[s->n], take[s->n];
     struct dt_pairwise m = pairwise(s, call, in, give, out, take);
 
-    m.word = local.word;
+    m.word = local ? local->word : NULL;
     m.overwrites = in == out;
     set_block_ranges(give, s, given, element_bytes(call), local);
     set_block_ranges(take, s, taken, element_bytes(call), local);
     return exchange_blocks(&m);
 }
 
-dt_result_t dt_shm_gather_local(struct dt_shm *s, const struct dt_call *call, const void *in,
-                                size_t count, void *out, const struct dt_blocks *blocks,
-                                uint32_t root, struct dt_shm_local local)
+dt_result_t dt_shm_rooted(struct dt_shm *s, const struct dt_call *call, const struct dt_rooted *g,
+                          const struct dt_shm_local *local)
 {
-    struct dt_range give[s->n], take[s->n];
-    struct dt_pairwise m = pairwise(s, call, in, give, out, take);
+    bool is_root = s->me == g->root;
+    struct dt_range whole[s->n], own[s->n];
+    struct dt_pairwise m = g->gathers ? pairwise(s, call, g->own, own, g->whole, whole)
+                                      : pairwise(s, call, g->whole, whole, g->own, own);
 
-    m.one_window = true;
-    m.gives = s->me != root;
-    m.takes = s->me == root;
-    m.word = local.word;
-    set_rooted_ranges(take, give, s, blocks, count, element_bytes(call), root, local);
+    m.one_window = g->gathers;
+    m.gives = is_root != g->gathers;
+    m.takes = is_root == g->gathers;
+    m.word = local ? local->word : NULL;
+    set_equal_ranges(own, s->n, 0);
+    if (!local || !is_root)
+        own[g->root].bytes = g->count * element_bytes(call);
+    if (is_root)
+        set_block_ranges(whole, s, g->blocks, element_bytes(call), local);
+    else
+        set_equal_ranges(whole, s->n, 0);
     return exchange_blocks(&m);
-}
-
-dt_result_t dt_shm_scatter_local(struct dt_shm *s, const struct dt_call *call, const void *in,
-                                 const struct dt_blocks *blocks, void *out, size_t count,
-                                 uint32_t root, struct dt_shm_local local)
-{
-    struct dt_range give[s->n], take[s->n];
-    struct dt_pairwise m = pairwise(s, call, in, give, out, take);
-
-    m.gives = s->me == root;
-    m.takes = s->me != root;
-    m.word = local.word;
-    set_rooted_ranges(give, take, s, blocks, count, element_bytes(call), root, local);
-    return exchange_blocks(&m);
-}
-
-dt_result_t dt_shm_all_to_all(struct dt_shm *s, const struct dt_call *call, const void *in,
-                              const struct dt_blocks *given, void *out,
-                              const struct dt_blocks *taken)
-{
-    return dt_shm_all_to_all_local(s, call, in, given, out, taken, ALL_LOCAL);
-}
-
-dt_result_t dt_shm_gather(struct dt_shm *s, const struct dt_call *call, const void *in,
-                          size_t count, void *out, const struct dt_blocks *blocks, uint32_t root)
-{
-    return dt_shm_gather_local(s, call, in, count, out, blocks, root, ALL_LOCAL);
-}
-
-dt_result_t dt_shm_scatter(struct dt_shm *s, const struct dt_call *call, const void *in,
-                           const struct dt_blocks *blocks, void *out, size_t count, uint32_t root)
-{
-    return dt_shm_scatter_local(s, call, in, blocks, out, count, root, ALL_LOCAL);
 }
 
 dt_result_t dt_shm_reduce_scatter(struct dt_shm *s, const struct dt_call *call, const void *in,
@@ -232,7 +188,7 @@ dt_result_t dt_shm_reduce_scatter(struct dt_shm *s, const struct dt_call *call, 
     struct dt_pairwise m = pairwise(s, call, in, give, out, take);
 
     m.divisor = divisor;
-    set_block_ranges(give, s, blocks, element_bytes(call), ALL_LOCAL);
+    set_block_ranges(give, s, blocks, element_bytes(call), NULL);
     set_equal_ranges(take, s->n, give[s->me].bytes);
     return exchange_blocks(&m);
 }

@@ -20,33 +20,21 @@
  * be its place in out. */
 dt_result_t dt_shm_all_gather(struct dt_shm *s, const struct dt_call *call, const void *in,
                               void *out, const struct dt_blocks *blocks);
-/* All-to-all. in may be out if both have the same blocks. */
-dt_result_t dt_shm_all_to_all(struct dt_shm *s, const struct dt_call *call, const void *in,
-                              const struct dt_blocks *given, void *out,
-                              const struct dt_blocks *taken);
-/* Gather to root. Only root needs out and blocks; its "in" may be its place in out. */
-dt_result_t dt_shm_gather(struct dt_shm *s, const struct dt_call *call, const void *in,
-                          size_t count, void *out, const struct dt_blocks *blocks, uint32_t root);
-/* Scatter from root. Only root needs "in" and blocks; its out may be its place in "in". */
-dt_result_t dt_shm_scatter(struct dt_shm *s, const struct dt_call *call, const void *in,
-                           const struct dt_blocks *blocks, void *out, size_t count, uint32_t root);
-/* Three of these for one of several hosts, with blocks for the ranks of all hosts. They move the
- * blocks between ranks of this host, except each rank's block for itself. They also add up one word
- * of each rank. */
+/* For one of several hosts, with blocks for the ranks of all hosts. The call moves the blocks
+ * between ranks of this host, except each rank's block for itself. It also adds up one word of each
+ * rank. */
 struct dt_shm_local {
     const uint32_t *ranks; /* by local rank, ascending: the number of its block */
     uint64_t *word;
 };
 
-dt_result_t dt_shm_all_to_all_local(struct dt_shm *s, const struct dt_call *call, const void *in,
-                                    const struct dt_blocks *given, void *out,
-                                    const struct dt_blocks *taken, struct dt_shm_local local);
-dt_result_t dt_shm_gather_local(struct dt_shm *s, const struct dt_call *call, const void *in,
-                                size_t count, void *out, const struct dt_blocks *blocks,
-                                uint32_t root, struct dt_shm_local local);
-dt_result_t dt_shm_scatter_local(struct dt_shm *s, const struct dt_call *call, const void *in,
-                                 const struct dt_blocks *blocks, void *out, size_t count,
-                                 uint32_t root, struct dt_shm_local local);
+/* All-to-all. in may be out if both have the same blocks. local: NULL if this is the only host. */
+dt_result_t dt_shm_all_to_all(struct dt_shm *s, const struct dt_call *call, const void *in,
+                              const struct dt_blocks *given, void *out,
+                              const struct dt_blocks *taken, const struct dt_shm_local *local);
+/* Gather or scatter; likewise. */
+dt_result_t dt_shm_rooted(struct dt_shm *s, const struct dt_call *call, const struct dt_rooted *g,
+                          const struct dt_shm_local *local);
 
 /* Reduces with the call's op and gives each rank its block of the result: the same bytes as from an
  * all-reduce. blocks, the same on all ranks, are those of "in". out may be this rank's block of

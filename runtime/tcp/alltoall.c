@@ -140,56 +140,33 @@ static dt_result_t run_one_transfer(struct transfers *p, uint32_t peer, bool out
     return r;
 }
 
-dt_result_t dt_tcp_gather(struct dt_mesh *m, const struct dt_call *call, const void *in,
-                          size_t count, void *out, const struct dt_blocks *blocks, uint32_t root)
+static void *block_of(const struct dt_call *call, const struct dt_rooted *g, uint32_t rank)
 {
-    struct transfers p = { .mesh = m, .call = call };
-    dt_result_t r;
-
-    if (m->me != root && is_local(m, root))
-        return DT_OK;
-    if (m->me != root)
-        return run_one_transfer(&p, root, true, (void *)(uintptr_t)in, count);
-    r = transfers_make(&p, 2 * (size_t)m->size);
-    for (uint32_t i = 0; r == DT_OK && i < m->size; i++) {
-        if (i == root || is_local(m, i))
-            continue;
-        add_transfer(&p, i, false, (uint8_t *)out + block_offset(call, blocks, i),
-                     dt_blocks_count(blocks, i));
-        add_send(&p, i, NULL, 0);
-    }
-    if (r == DT_OK)
-        r = run_transfers(&p);
-    if (r == DT_OK)
-        copy_own_block((uint8_t *)out + block_offset(call, blocks, root), in,
-                       bytes_of(call, count));
-    transfers_free(&p);
-    return r;
+    return (uint8_t *)g->whole + block_offset(call, g->blocks, rank);
 }
 
-dt_result_t dt_tcp_scatter(struct dt_mesh *m, const struct dt_call *call, const void *in,
-                           const struct dt_blocks *blocks, void *out, size_t count, uint32_t root)
+dt_result_t dt_tcp_rooted(struct dt_mesh *m, const struct dt_call *call, const struct dt_rooted *g)
 {
     struct transfers p = { .mesh = m, .call = call };
     dt_result_t r;
 
-    if (m->me != root && is_local(m, root))
+    if (m->me != g->root && is_local(m, g->root))
         return DT_OK;
-    if (m->me != root)
-        return run_one_transfer(&p, root, false, out, count);
+    if (m->me != g->root)
+        return run_one_transfer(&p, g->root, g->gathers, g->own, g->count);
     r = transfers_make(&p, 2 * (size_t)m->size);
     for (uint32_t i = 0; r == DT_OK && i < m->size; i++) {
-        if (i == root || is_local(m, i))
+        if (i == g->root || is_local(m, i))
             continue;
-        add_send(&p, i, (const uint8_t *)in + block_offset(call, blocks, i),
-                 dt_blocks_count(blocks, i));
-        add_transfer(&p, i, false, NULL, 0);
+        add_transfer(&p, i, !g->gathers, block_of(call, g, i), dt_blocks_count(g->blocks, i));
+        add_transfer(&p, i, g->gathers, NULL, 0);
     }
     if (r == DT_OK)
         r = run_transfers(&p);
-    if (r == DT_OK)
-        copy_own_block(out, (const uint8_t *)in + block_offset(call, blocks, root),
-                       bytes_of(call, count));
+    if (r == DT_OK && g->gathers)
+        copy_own_block(block_of(call, g, g->root), g->own, bytes_of(call, g->count));
+    else if (r == DT_OK)
+        copy_own_block(g->own, block_of(call, g, g->root), bytes_of(call, g->count));
     transfers_free(&p);
     return r;
 }

@@ -26,12 +26,7 @@ dt_result_t dt_tcp_all_gather(struct dt_mesh *m, const struct dt_call *call, con
 dt_result_t dt_tcp_all_to_all(struct dt_mesh *m, const struct dt_call *call, const void *in,
                               const struct dt_blocks *given, void *out,
                               const struct dt_blocks *taken);
-/* Gather to root. Only root needs out and blocks; its "in" may be its place in out. */
-dt_result_t dt_tcp_gather(struct dt_mesh *m, const struct dt_call *call, const void *in,
-                          size_t count, void *out, const struct dt_blocks *blocks, uint32_t root);
-/* Scatter from root. Only root needs "in" and blocks; its out may be its place in "in". */
-dt_result_t dt_tcp_scatter(struct dt_mesh *m, const struct dt_call *call, const void *in,
-                           const struct dt_blocks *blocks, void *out, size_t count, uint32_t root);
+dt_result_t dt_tcp_rooted(struct dt_mesh *m, const struct dt_call *call, const struct dt_rooted *g);
 /* Send and receive between two ranks. Both pass an equal call: fields that would differ, such as
  * the peer, must be set alike. */
 dt_result_t dt_tcp_send(struct dt_mesh *m, const struct dt_call *call, const void *buf,

@@ -227,7 +227,7 @@ static bool all_to_alls(struct turn *t, counter count, bool in_place)
     for (uint32_t i = 0; i < n; i++)
         fill(t, in + 2 * sum(t->counts, i), me, i, t->counts[i]);
     t->call.kind = DT_CALL_ALL_TO_ALLV;
-    good = dt_shm_all_to_all(t->s, &t->call, in, &given, t->out, &taken) == DT_OK;
+    good = dt_shm_all_to_all(t->s, &t->call, in, &given, t->out, &taken, NULL) == DT_OK;
     for (uint32_t i = 0; good && i < n; i++)
         good = is(t, t->out + 2 * sum(t->others, i), i, me, t->others[i]) &&
                (in_place || is(t, in + 2 * sum(t->counts, i), me, i, t->counts[i]));
@@ -251,8 +251,10 @@ static bool gathers(struct turn *t, counter count, bool in_place, uint32_t root)
     fill(t, in, me, root, mine);
     t->call.kind = DT_CALL_GATHERV;
     t->call.root = (int32_t)root;
-    good = dt_shm_gather(t->s, &t->call, in, mine, me == root ? t->out : NULL,
-                         me == root ? &blocks : NULL, root) == DT_OK;
+    good = dt_shm_rooted(t->s, &t->call,
+                         &(struct dt_rooted){ true, root, me == root ? t->out : NULL,
+                                              me == root ? &blocks : NULL, in, mine },
+                         NULL) == DT_OK;
     for (uint32_t i = 0; good && me == root && i < n; i++)
         good = is(t, t->out + 2 * sum(t->counts, i), i, root, t->counts[i]);
     good = good && is(t, in, me, root, mine) && canaries_live(t);
@@ -276,8 +278,10 @@ static bool scatters(struct turn *t, counter count, bool in_place, uint32_t root
         fill(t, t->in + 2 * sum(t->counts, i), root, i, t->counts[i]);
     t->call.kind = DT_CALL_SCATTERV;
     t->call.root = (int32_t)root;
-    good = dt_shm_scatter(t->s, &t->call, me == root ? t->in : NULL, me == root ? &blocks : NULL,
-                          out, mine, root) == DT_OK &&
+    good = dt_shm_rooted(t->s, &t->call,
+                         &(struct dt_rooted){ false, root, me == root ? t->in : NULL,
+                                              me == root ? &blocks : NULL, out, mine },
+                         NULL) == DT_OK &&
            is(t, out, root, me, mine) && canaries_live(t);
     for (uint32_t i = 0; good && me == root && i < n; i++)
         good = is(t, t->in + 2 * sum(t->counts, i), root, i, t->counts[i]);
@@ -467,10 +471,12 @@ static dt_result_t call_oddly(struct dt_shm *s, uint8_t *out)
         expected[i] = odd_expected(i, me);
     }
     if (the_odd->kind == DT_CALL_GATHERV)
-        return dt_shm_gather(s, &call, plenty, given[root], out, &to, root);
+        return dt_shm_rooted(
+            s, &call, &(struct dt_rooted){ true, root, out, &to, plenty, given[root] }, NULL);
     if (the_odd->kind == DT_CALL_SCATTERV)
-        return dt_shm_scatter(s, &call, plenty, &in, out, expected[root], root);
-    return dt_shm_all_to_all(s, &call, plenty, &in, out, &to);
+        return dt_shm_rooted(
+            s, &call, &(struct dt_rooted){ false, root, plenty, &in, out, expected[root] }, NULL);
+    return dt_shm_all_to_all(s, &call, plenty, &in, out, &to, NULL);
 }
 
 static void *does_not_fit(void *arg)
@@ -521,7 +527,7 @@ static void *swaps(void *arg)
     uint16_t out[8] = { 0 };
 
     expected[!seat->me] = seat->me ? 2 : 4;
-    if (dt_shm_all_to_all(&s, &call, plenty, &in, out, &to) != DT_ERR_MISMATCH ||
+    if (dt_shm_all_to_all(&s, &call, plenty, &in, out, &to, NULL) != DT_ERR_MISMATCH ||
         seat->coll_error.giver != ranks[1] || seat->coll_error.expected != 4)
         seat->bad = "not seen";
     return NULL;
@@ -549,7 +555,8 @@ static void *calls_another(void *arg)
 
     if (seat->me == 2) {
         call.kind = DT_CALL_SCATTER;
-        r = dt_shm_scatter(&s, &call, plenty, &blocks, out, 1000, 2);
+        r = dt_shm_rooted(&s, &call, &(struct dt_rooted){ false, 2, plenty, &blocks, out, 1000 },
+                          NULL);
     } else {
         r = dt_shm_all_gather(&s, &call, plenty, out, &blocks);
     }

@@ -212,7 +212,8 @@ static dt_result_t between_hosts_only(struct rank *r)
     }
     memset(out, 0xff, sizeof out);
     call = next(r, DT_CALL_GATHER, 0);
-    EXPECT(dt_tcp_gather(&r->mesh, &call, in, EACH, out, &blocks, 0) == DT_OK);
+    EXPECT(dt_tcp_rooted(&r->mesh, &call, &(struct dt_rooted){ true, 0, out, &blocks, in, EACH }) ==
+           DT_OK);
     for (uint32_t i = 1; me == 0 && i < n; i++) {
         if (node_of[i] == node_of[0])
             EXPECT(memcmp(out + EACH * i, untouched, sizeof untouched) == 0);
@@ -221,7 +222,8 @@ static dt_result_t between_hosts_only(struct rank *r)
     }
     call = next(r, DT_CALL_SCATTER, 0);
     memset(out, 0xff, sizeof untouched);
-    EXPECT(dt_tcp_scatter(&r->mesh, &call, in, &blocks, out, EACH, 0) == DT_OK);
+    EXPECT(dt_tcp_rooted(&r->mesh, &call,
+                         &(struct dt_rooted){ false, 0, in, &blocks, out, EACH }) == DT_OK);
     if (me != 0 && node_of[me] == node_of[0])
         EXPECT(memcmp(out, untouched, sizeof untouched) == 0);
     else
@@ -242,12 +244,14 @@ static dt_result_t gather_and_scatter(struct rank *r, uint32_t root)
         total += counts[i] = count_between(i, root);
     all = p = malloc(total * 4 + 1);
     fill(block, me, root, mine);
-    EXPECT(dt_tcp_gather(&r->mesh, &call, block, mine, all, &blocks, root) == DT_OK);
+    EXPECT(dt_tcp_rooted(&r->mesh, &call,
+                         &(struct dt_rooted){ true, root, all, &blocks, block, mine }) == DT_OK);
     for (uint32_t i = 0; me == root && i < n; p += counts[i++])
         EXPECT(is(p, i, root, counts[i]));
     memset(block, 0, mine * 4);
     call = next(r, DT_CALL_SCATTERV, (int)root);
-    EXPECT(dt_tcp_scatter(&r->mesh, &call, all, &blocks, block, mine, root) == DT_OK);
+    EXPECT(dt_tcp_rooted(&r->mesh, &call,
+                         &(struct dt_rooted){ false, root, all, &blocks, block, mine }) == DT_OK);
     EXPECT(is(block, me, root, mine));
     free(block);
     free(all);
@@ -311,8 +315,10 @@ static dt_result_t disagree(struct rank *r)
     size_t counts[MOST] = { 9, 9, 9 };
     struct dt_call call = next(r, DT_CALL_GATHERV, 0);
     int32_t in[10] = { 0 }, out[27];
-    dt_result_t result = dt_tcp_gather(&r->mesh, &call, in, me == 1 ? 10 : 9, out,
-                                       &(struct dt_blocks){ counts, 0 }, 0);
+    dt_result_t result =
+        dt_tcp_rooted(&r->mesh, &call,
+                      &(struct dt_rooted){ true, 0, out, &(struct dt_blocks){ counts, 0 }, in,
+                                           me == 1 ? 10 : 9 });
 
     call = next(r, DT_CALL_SEND, 0);
     return me == 1 && result == DT_OK ? dt_tcp_recv(&r->mesh, &call, in, 1, 0) : result;
