@@ -178,6 +178,7 @@ static void act_collect(struct dt_job *j)
 static void act_recover(struct dt_job *j)
 {
     dt_last_calls_forget(&j->last_calls);
+    dt_timers_stop(&j->core.timers, DT_TIMER_START);
     dt_recovery_begin(&j->recovery);
 }
 

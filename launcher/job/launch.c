@@ -147,6 +147,16 @@ static void reset(struct dt_launch *l)
     l->rendezvous_port = 0;
 }
 
+/* The first time, --start-timeout runs already, because it also limits connecting. */
+static void limit_start(const struct dt_launch *l)
+{
+    int limit_s = l->core->config->start_timeout_s;
+
+    if (!limit_s || !dt_timers_is_running(&l->core->timers, DT_TIMER_START))
+        dt_timers_set(&l->core->timers, DT_TIMER_START,
+                      limit_s ? (uint64_t)limit_s * 1000 : SLOW_MS);
+}
+
 void dt_launch_start(struct dt_launch *l)
 {
     struct for_mpi for_mpi;
@@ -162,8 +172,7 @@ void dt_launch_start(struct dt_launch *l)
     }
     free(for_mpi.map.v);
     dt_strs_free(&for_mpi.hosts);
-    if (!l->core->config->start_timeout_s)
-        dt_timers_set(&l->core->timers, DT_TIMER_START, SLOW_MS);
+    limit_start(l);
     dt_verbose("generation %u: starting %u ranks as job %s", l->core->generation, l->core->ranks.np,
                l->job_id);
 }
@@ -350,8 +359,9 @@ static void give_up_start(struct dt_launch *l)
     size_t late = say_late(l, since);
 
     free(since);
-    dt_say("%zu of %zu hosts are not ready after %d s (--start-timeout); nothing was started", late,
-           l->core->plan.nnodes, l->core->config->start_timeout_s);
+    dt_say("%zu of %zu hosts are not ready after %d s (--start-timeout)%s", late,
+           l->core->plan.nnodes, l->core->config->start_timeout_s,
+           l->core->generation <= 1 ? "; nothing was started" : "");
     dt_core_end(l->core, DT_EV_STOP, DT_EXIT_LAUNCH,
                 dt_xasprintf("%zu of %zu hosts were not ready within %d s", late,
                              l->core->plan.nnodes, l->core->config->start_timeout_s));

@@ -358,7 +358,7 @@ static void ring(struct sim_world *w, struct sim_event *e)
     w->witness.limit_over |= timer == DT_TIMER_TIMEOUT;
     if (timer == DT_TIMER_TIMEOUT && (!sim_are_ranks_through(w) || w->witness.ncauses))
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_TIMEOUT });
-    if (timer == DT_TIMER_START && !w->witness.went)
+    if (timer == DT_TIMER_START && (!w->witness.went || w->witness.went != w->witness.generation))
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_LAUNCH });
     if (timer == DT_TIMER_MISSED)
         sim_oracle_missed(w);

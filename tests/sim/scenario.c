@@ -337,6 +337,10 @@ static void disturb_restart(struct sim_chance *c, struct sim_scenario *s)
                                  .code = f->kind == SIM_SIGNAL ? PICK(c, user_signals)
                                                                : pick_code(c, f->kind) };
     }
+    if (s->spawn_ns && sim_percent(c, 30)) { /* some host may miss --start-timeout */
+        s->start_timeout_s = 3;
+        s->spawn_ns = 4 * SIM_S;
+    }
 }
 
 /* Ranks of MPI leave before and after a restart. */

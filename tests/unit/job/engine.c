@@ -1549,6 +1549,38 @@ static void hosts_whose_ranks_do_not_get_ready_are_named(void **state)
     end(&w);
 }
 
+static void start_timeout_limits_a_restart_too(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    assert_int_equal(w.due_ns[DT_TIMER_START], 0);
+    end_rank(&w, 1, -1, 9);
+    answer_query(&w, 0, 1);
+    answer_query(&w, 1, 1);
+    dt_job_timer(w.job, DT_TIMER_COLLECT);
+    sweep(&w, 1);
+    end_rank(&w, 0, -1, 9);
+    sweep(&w, 0);
+    assert_int_equal(w.generation[0], 2);
+    assert_int_equal(w.due_ns[DT_TIMER_START], w.now_ns + 60000000000);
+    answer_probe(&w, 0);
+    answer_probe(&w, 1);
+    say_ready(&w, 0);
+    dt_job_timer(w.job, DT_TIMER_START);
+    assert_non_null(strstr(w.said, "b: start the ranks: not done within the 60 s of"));
+    assert_non_null(strstr(w.said, "1 of 2 hosts are not ready after 60 s (--start-timeout)\n"));
+    sweep(&w, 0);
+    sweep(&w, 1);
+    disconnect(&w, 0);
+    disconnect(&w, 1);
+    assert_true(w.ended);
+    assert_int_equal(dt_job_exit_code(w.job), DT_EXIT_LAUNCH);
+    end(&w);
+}
+
 static void a_second_interrupt_ends_the_grace(void **state)
 {
     struct world w;
@@ -1742,6 +1774,7 @@ int main(void)
         cmocka_unit_test(standard_input_goes_on_if_nothing_has_failed_after_all),
         cmocka_unit_test(a_stop_while_recovering_waits_for_no_new_connection),
         cmocka_unit_test(a_job_that_stops_does_not_miss_start_timeout),
+        cmocka_unit_test(start_timeout_limits_a_restart_too),
         cmocka_unit_test(hosts_whose_ranks_do_not_get_ready_are_named),
         cmocka_unit_test(a_second_interrupt_ends_the_grace),
         cmocka_unit_test(a_third_interrupt_does_not_put_off_the_end),
