@@ -37,10 +37,10 @@ dtrun() {
 }
 
 # Runs dtrun in the background and sets BACKGROUND to its process id. (A process that bash starts there
-# ignores SIGINT unless told otherwise.) Output of an earlier dtrun is removed before this one runs.
+# ignores SIGINT unless told otherwise, and under nohup SIGHUP.) Output of an earlier dtrun is removed before this one runs.
 dtrun_start() {
     : >"$OUT" 2>"$ERR"
-    env --default-signal=INT "$TOKEN" "$DTRUN" "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" 3>&- &
+    env --default-signal=INT,HUP "$TOKEN" "$DTRUN" "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" 3>&- &
     BACKGROUND=$!
 }
 
