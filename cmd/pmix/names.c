@@ -35,6 +35,7 @@ struct dt_names {
     struct entry *entries;
     struct waiter *waiters; /* the first one waits longest */
     struct meeting *meetings;
+    uint64_t met; /* number of complete meetings */
 };
 
 /* ---- names ---- */
@@ -69,7 +70,8 @@ static void hand_out(struct dt_names *n, struct entry **at, uint32_t node, uint3
 {
     const struct entry *e = *at;
 
-    tell(n, node, &(struct dt_names_answer){ request, true, e->rank, e->data.data, e->data.len });
+    tell(n, node,
+         &(struct dt_names_answer){ request, true, e->rank, e->data.data, e->data.len, 0 });
     if (e->once)
         remove_entry(at);
 }
@@ -113,7 +115,7 @@ static void publish(struct dt_names *n, const struct dt_msg_share *m)
 {
     struct entry **old = find_entry(n, m->key);
 
-    tell(n, m->node, &(struct dt_names_answer){ m->request, true, m->rank, NULL, 0 });
+    tell(n, m->node, &(struct dt_names_answer){ m->request, true, m->rank, NULL, 0, 0 });
     if (*old && !m->flag)
         remove_entry(old);
     append_entry(n, m);
@@ -129,7 +131,7 @@ static void unpublish(struct dt_names *n, const struct dt_msg_share *m)
         remove_entry(at);
         known = true;
     }
-    tell(n, m->node, &(struct dt_names_answer){ m->request, known, m->rank, NULL, 0 });
+    tell(n, m->node, &(struct dt_names_answer){ m->request, known, m->rank, NULL, 0, 0 });
 }
 
 static void look_up(struct dt_names *n, const struct dt_msg_share *m)
@@ -142,7 +144,7 @@ static void look_up(struct dt_names *n, const struct dt_msg_share *m)
         return;
     }
     if (!m->flag) {
-        tell(n, m->node, &(struct dt_names_answer){ m->request, false, 0, NULL, 0 });
+        tell(n, m->node, &(struct dt_names_answer){ m->request, false, 0, NULL, 0, 0 });
         return;
     }
     while (*last)
@@ -187,8 +189,10 @@ static void meet(struct dt_names *n, const struct dt_msg_share *m)
         return;
     *at = g->next;
     if (g->here)
-        n->answer(n->arg, &(struct dt_names_answer){ g->request, true, m->rank,
-                                                     dt_strbuf_text(&g->data), g->data.len });
+        n->answer(n->arg,
+                  &(struct dt_names_answer){ g->request, true, m->rank, dt_strbuf_text(&g->data),
+                                             g->data.len, n->met });
+    n->met++;
     free_meeting(g);
 }
 

@@ -1,7 +1,7 @@
 /* What the ranks of a job have published by name, and which of them meet: MPI_Publish_name,
- * MPI_Comm_accept, MPI_Comm_connect and MPI_Comm_disconnect. Each host has a copy. All hosts
- * receive the SHAREs of all hosts in the same order, so the copies agree. Pure: answers to requests
- * of this host go through answer. */
+ * MPI_Comm_accept, MPI_Comm_connect, MPI_Comm_disconnect and MPI_Comm_create_from_group. Each host
+ * has a copy. All hosts receive the SHAREs of all hosts in the same order, so the copies agree.
+ * Pure: answers to requests of this host go through answer. */
 #ifndef DT_CMD_PMIX_NAMES_H
 #define DT_CMD_PMIX_NAMES_H
 
@@ -19,6 +19,7 @@ struct dt_names_answer {
     uint32_t rank;    /* which published the data found */
     const char *data; /* found under the name, or brought by all hosts of a meeting */
     size_t n;
+    uint64_t meetings; /* after a meeting: how many the job has had before, the same on all hosts */
 };
 
 typedef void dt_names_answered(void *arg, const struct dt_names_answer *answer);

@@ -13,16 +13,20 @@ enum { PUBLISHED_MAX = 1024 * 1024 }; /* bytes, which the launcher sends to all 
 struct pending { /* a request of this host that libpmix has not been given the answer to */
     struct pending *next;
     uint32_t request;
-    pmix_op_cbfunc_t done; /* one of these three is set */
+    pmix_op_cbfunc_t done; /* one of these four is set */
     pmix_lookup_cbfunc_t found;
     pmix_modex_cbfunc_t fenced;
+    pmix_info_cbfunc_t grouped;
     void *arg;
     pmix_status_t failure; /* the answer if it fails */
     char *key;             /* the name, for found */
+    pmix_proc_t *members;  /* for grouped */
+    size_t nmembers;
     /* the answer, as in struct dt_names_answer */
     bool ok;
     uint32_t rank;
     struct dt_strbuf data;
+    uint64_t meetings;
 };
 
 static struct {
@@ -117,6 +121,31 @@ static void answer_fenced(struct pending *p)
     p->fenced(PMIX_SUCCESS, data, n, p->arg, free_data, data);
 }
 
+enum { GROUP_INFOS = 3 };
+
+static void free_group(void *infos)
+{
+    pmix_info_t *v = infos;
+
+    PMIX_INFO_FREE(v, GROUP_INFOS);
+}
+
+/* Open MPI takes the number of a new communicator from the id. PRRTE's first is UINT32_MAX, too. */
+static void answer_grouped(const struct pending *p)
+{
+    size_t id = UINT32_MAX - (size_t)p->meetings, n = 0;
+    pmix_data_array_t members = { PMIX_PROC, p->nmembers, p->members };
+    pmix_byte_object_t data = { p->data.data, p->data.len };
+    pmix_info_t *infos;
+
+    PMIX_INFO_CREATE(infos, GROUP_INFOS);
+    PMIX_INFO_LOAD(&infos[n++], PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
+    PMIX_INFO_LOAD(&infos[n++], PMIX_GROUP_MEMBERSHIP, &members, PMIX_DATA_ARRAY);
+    if (data.size)
+        PMIX_INFO_LOAD(&infos[n++], PMIX_GROUP_ENDPT_DATA, &data, PMIX_BYTE_OBJECT);
+    p->grouped(PMIX_SUCCESS, infos, n, p->arg, free_group, infos);
+}
+
 static void answer(pmix_status_t status, void *arg)
 {
     struct pending *p = arg;
@@ -126,9 +155,12 @@ static void answer(pmix_status_t status, void *arg)
         answer_found(p);
     else if (p->fenced)
         answer_fenced(p);
+    else if (p->grouped)
+        answer_grouped(p);
     else
         p->done(p->ok ? PMIX_SUCCESS : p->failure, p->arg);
     free(p->key);
+    free(p->members);
     dt_strbuf_free(&p->data);
     free(p);
 }
@@ -142,6 +174,7 @@ static void on_answer(void *arg, const struct dt_names_answer *a)
         return;
     p->ok = a->ok;
     p->rank = a->rank;
+    p->meetings = a->meetings;
     if (a->n)
         dt_strbuf_add(&p->data, a->data, a->n); /* without data, libpmix expects NULL */
     dt_pmixrequests_call_later(answer, p);
@@ -353,4 +386,47 @@ pmix_status_t dt_pmixrequests_fence(const pmix_proc_t procs[], size_t nprocs, ch
 {
     return meet("fence", procs, nprocs, (struct dt_msg_blob){ (const uint8_t *)data, ndata },
                 &(struct pending){ .fenced = done, .arg = arg });
+}
+
+static struct dt_msg_blob endpoints(const pmix_info_t info[], size_t ninfo)
+{
+    for (size_t i = 0; i < ninfo; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_ENDPT_DATA) &&
+            info[i].value.type == PMIX_BYTE_OBJECT)
+            return (struct dt_msg_blob){ (const uint8_t *)info[i].value.data.bo.bytes,
+                                         info[i].value.data.bo.size };
+    }
+    return (struct dt_msg_blob){ NULL, 0 };
+}
+
+static bool is_of_this_host(const pmix_info_t info[], size_t ninfo)
+{
+    for (size_t i = 0; i < ninfo; i++) {
+        if (PMIX_CHECK_KEY(&info[i], PMIX_GROUP_LOCAL_ONLY))
+            return true;
+    }
+    return false;
+}
+
+/* A program may choose any text as the group's name, so its length tells where the ranks begin. If
+ * libpmix 5 does not get the answer for a group of this host at once, it asks a second time for the
+ * same ranks, and crashes at the second answer. */
+pmix_status_t dt_pmixrequests_group(pmix_group_operation_t op, char group[],
+                                    const pmix_proc_t procs[], size_t nprocs,
+                                    const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t done,
+                                    void *arg)
+{
+    struct pending p = { .grouped = done, .arg = arg, .nmembers = nprocs };
+    pmix_status_t status;
+    char *purpose;
+
+    if (op == PMIX_GROUP_DESTRUCT && is_of_this_host(info, ninfo))
+        return PMIX_OPERATION_SUCCEEDED;
+    purpose = dt_xasprintf("group %d %zu:%s", (int)op, strlen(group), group);
+    p.members = memcpy(dt_xcalloc(nprocs, sizeof *procs), procs, nprocs * sizeof *procs);
+    status = meet(purpose, procs, nprocs, endpoints(info, ninfo), &p);
+    if (status != PMIX_SUCCESS)
+        free(p.members);
+    free(purpose);
+    return status;
 }

@@ -1,6 +1,6 @@
-/* What ranks ask of the PMIx server for MPI_Publish_name, MPI_Comm_connect and the like: requests
- * that all hosts carry out in the same order (cmd/pmix/names.h). libpmix calls these functions in
- * threads of its own. */
+/* What ranks ask of the PMIx server for MPI_Publish_name, MPI_Comm_connect, sessions and the like:
+ * requests that all hosts carry out in the same order (cmd/pmix/names.h). libpmix calls these
+ * functions in threads of its own. */
 #ifndef DT_CMD_PMIX_REQUESTS_H
 #define DT_CMD_PMIX_REQUESTS_H
 
@@ -39,6 +39,10 @@ pmix_status_t dt_pmixrequests_connect(const pmix_proc_t procs[], size_t nprocs,
 pmix_status_t dt_pmixrequests_disconnect(const pmix_proc_t procs[], size_t nprocs,
                                          const pmix_info_t info[], size_t ninfo,
                                          pmix_op_cbfunc_t done, void *arg);
+pmix_status_t dt_pmixrequests_group(pmix_group_operation_t op, char group[],
+                                    const pmix_proc_t procs[], size_t nprocs,
+                                    const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t done,
+                                    void *arg);
 /* For a fence of only some ranks. */
 pmix_status_t dt_pmixrequests_fence(const pmix_proc_t procs[], size_t nprocs, char *data,
                                     size_t ndata, pmix_modex_cbfunc_t done, void *arg);

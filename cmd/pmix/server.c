@@ -187,6 +187,7 @@ static pmix_server_module_t dti_module = {
     .connect = dt_pmixrequests_connect,
     .disconnect = dt_pmixrequests_disconnect,
     .spawn = on_spawn,
+    .group = dt_pmixrequests_group,
     .log = on_print,
 };
 

@@ -173,6 +173,35 @@ make_pmix() {
     gcc -o pmix "$DTRUN_SOURCE/tests/rank/pmix.c" -pthread $(pkg-config --cflags --libs pmix)
 }
 
+@test "ranks of MPI can use sessions" {
+    check() {
+        dtrun --no-tag -np 4 --timeout 60 "$MPI" session
+        code_is 0
+        [ "$(sort -u "$OUT")" != "MPI has no sessions" ] || return 0
+        [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 2 rank 0: sums 10 and 4
+ 2 rank 1: sums 10 and 6
+ 2 rank 2: sums 10 and 4
+ 2 rank 3: sums 10 and 6" ] || { show; false; }
+        err_is_empty
+    }
+    with_each check
+}
+
+@test "the PMIx server gives each group of ranks an id of its own" {
+    make_pmix
+    dtrun --no-tag -np 4 --timeout 60 ./pmix group
+    code_is 0
+    [ "$(sort "$OUT" | uniq -c | tr -s ' ' | cut -d: -f1)" = " 4 all
+ 4 all
+ 2 even
+ 2 even
+ 2 odd 0
+ 2 odd 0" ] || { show; false; }
+    [ "$(cut -d: -f2 "$OUT" | sort -u | wc -l)" = 6 ] || { show; false; }
+    err_is_empty
+    clean
+}
+
 @test "threads of a rank publish and look up names at the same time" {
     make_pmix
     dtrun --no-tag -np 2 --timeout 60 ./pmix threads

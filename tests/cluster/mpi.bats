@@ -88,9 +88,42 @@ no_files() { # HOST
     no_files 2
 }
 
-@test "MPI knows the names of all hosts" {
+@test "sessions of Open MPI have communicators across hosts" {
+    [ -x "$CLUSTER_SHARED/openmpi" ] && [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] ||
+        skip "needs mpicc.openmpi and libpmix-dev"
+    cluster_dtrun --no-tag -np 4 --timeout 120 -H host1:2,host2:2 "$CLUSTER_SHARED/openmpi" session
+    [ "$RC" = 0 ]
+    no_files 1
+    no_files 2
+    [ "$(sort -u "$OUT")" != "MPI has no sessions" ] || skip "needs Open MPI 5"
+    [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 2 rank 0: sums 10 and 4
+ 2 rank 1: sums 10 and 6
+ 2 rank 2: sums 10 and 4
+ 2 rank 3: sums 10 and 6" ]
+}
+
+make_pmix() {
     [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || skip "needs libpmix-dev"
     gcc -o "$CLUSTER_SHARED/pmix" "$DTRUN_SOURCE/tests/rank/pmix.c" -pthread $(pkg-config --cflags --libs pmix)
+}
+
+@test "groups of ranks on two hosts have ids, and know what their ranks have put" {
+    make_pmix
+    cluster_dtrun --no-tag -np 5 --timeout 60 -H host1:3,host2:2 "$CLUSTER_SHARED/pmix" group
+    [ "$RC" = 0 ]
+    [ "$(sort "$OUT" | uniq -c | tr -s ' ' | cut -d: -f1)" = " 5 all
+ 5 all
+ 3 even
+ 3 even
+ 2 odd 0
+ 2 odd 0" ]
+    [ "$(cut -d: -f2 "$OUT" | sort -u | wc -l)" = 6 ]
+    no_files 1
+    no_files 2
+}
+
+@test "MPI knows the names of all hosts" {
+    make_pmix
     cluster_dtrun --no-tag -np 3 -H host1:2,host2:1 "$CLUSTER_SHARED/pmix" hosts
     [ "$RC" = 0 ]
     [ "$(sort "$OUT")" = "$(for i in 0 1 2; do printf "$i: %s\n" '0 is on host1' '1 is on host1' '2 is on host2'; done)" ]

@@ -20,6 +20,8 @@
  * - spawn: rank 0 tries MPI_Comm_spawn
  * - connect: twice, the odd ranks look up where the even ones accept a connection, and all compute
  * a sum
+ * - session: all ranks, and then the even and the odd ones, compute a sum in a communicator of a
+ * session
  * - info: rank 0 prints MPI_INFO_ENV; MPI_Init gets no arguments */
 #include <mpi.h>
 #include <signal.h>
@@ -79,6 +81,45 @@ static void connect_halves(int rank)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+#if MPI_VERSION >= 4 || (defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION >= 5)
+static int sum_in(MPI_Group group, const char *tag, int value)
+{
+    MPI_Comm comm, copy;
+    int sum;
+
+    MPI_Comm_create_from_group(group, tag, MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comm);
+    MPI_Comm_dup(comm, &copy);
+    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, copy);
+    MPI_Comm_free(&copy);
+    MPI_Comm_free(&comm);
+    return sum;
+}
+
+static void use_session(int rank, int size)
+{
+    int half[3] = { rank % 2, size - 2 + rank % 2, 2 }, of_all, of_half;
+    MPI_Group all, some;
+    MPI_Session session;
+
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &all);
+    MPI_Group_range_incl(all, 1, &half, &some);
+    of_all = sum_in(all, "org.dtrun.all", rank + 1);
+    of_half = sum_in(some, "org.dtrun.half", rank + 1);
+    printf("rank %d: sums %d and %d\n", rank, of_all, of_half);
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    MPI_Session_finalize(&session);
+}
+#else
+static void use_session(int rank, int size)
+{
+    (void)rank;
+    (void)size;
+    printf("MPI has no sessions\n");
+}
+#endif
+
 static void print_info(int rank)
 {
     static const char *const keys[] = { "command", "argv",    "maxprocs",      "soft",
@@ -131,6 +172,8 @@ int main(int argc, char **argv)
         spawn(rank);
     for (int i = 0; strcmp(what, "connect") == 0 && i < 2; i++)
         connect_halves(rank);
+    for (int i = 0; strcmp(what, "session") == 0 && i < 2; i++)
+        use_session(rank, size);
     if (strcmp(what, "info") == 0)
         print_info(rank);
     if (rank == 1 && strcmp(what, "abort") == 0)

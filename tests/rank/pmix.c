@@ -5,7 +5,9 @@
  *     pmix threads      8 threads publish, look up and withdraw names at the same time
  *     pmix large        publishes a value that is too large, then a small one
  *     pmix fence        gives 3 MiB to all ranks
- *     pmix log          has the server print lines */
+ *     pmix log          has the server print lines
+ *     pmix group        forms groups of all ranks, and of the even and the odd ones, and prints
+ * their ids; in each, a rank reads what the next one has put */
 #include <pmix.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -141,16 +143,75 @@ static void print_lines(void)
     }
 }
 
+static void put(const char *key)
+{
+    pmix_value_t value = { .type = PMIX_UINT32, .data.uint32 = dti_me.rank };
+
+    must("PMIx_Put", PMIx_Put(PMIX_GLOBAL, key, &value));
+    must("PMIx_Commit", PMIx_Commit());
+}
+
+static void get(const char *key, pmix_rank_t rank)
+{
+    pmix_value_t *value;
+    pmix_proc_t other;
+
+    PMIX_LOAD_PROCID(&other, dti_me.nspace, rank);
+    must("PMIx_Get", PMIx_Get(&other, key, NULL, 0, &value));
+    if (value->data.uint32 != rank)
+        must(key, PMIX_ERR_NOT_FOUND);
+    PMIX_VALUE_RELEASE(value);
+}
+
+static size_t id_of(const pmix_info_t *results, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (PMIX_CHECK_KEY(&results[i], PMIX_GROUP_CONTEXT_ID))
+            return results[i].value.data.size;
+    }
+    must("PMIx_Group_construct", PMIX_ERR_NOT_FOUND);
+    return 0;
+}
+
+/* Of the ranks first, first + step, ... */
+static void form_group(const char *name, uint32_t first, uint32_t step)
+{
+    uint32_t n = (size_of_job() - first + step - 1) / step, next = dti_me.rank + step;
+    pmix_proc_t *members;
+    pmix_info_t *results, info;
+    size_t nresults;
+    bool yes = true;
+
+    PMIX_PROC_CREATE(members, n);
+    for (uint32_t i = 0; i < n; i++)
+        PMIX_LOAD_PROCID(&members[i], dti_me.nspace, first + i * step);
+    PMIX_INFO_LOAD(&info, PMIX_GROUP_ASSIGN_CONTEXT_ID, &yes, PMIX_BOOL);
+    put(name);
+    must("PMIx_Group_construct",
+         PMIx_Group_construct(name, members, n, &info, 1, &results, &nresults));
+    get(name, next < size_of_job() ? next : first);
+    printf("%s: %zu\n", name, id_of(results, nresults));
+    must("PMIx_Group_destruct", PMIx_Group_destruct(name, NULL, 0));
+    PMIX_INFO_FREE(results, nresults);
+    PMIX_PROC_FREE(members, n);
+}
+
+static void form_groups(void)
+{
+    for (int round = 0; round < 2; round++) {
+        form_group("all", 0, 1);
+        form_group(dti_me.rank % 2 ? "odd 0" : "even", dti_me.rank % 2, 2);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } commands[] = { { "hosts", print_hosts },
-                     { "threads", share_names_in_threads },
-                     { "large", publish_large },
-                     { "fence", exchange },
-                     { "log", print_lines } };
+    } commands[] = { { "hosts", print_hosts },   { "threads", share_names_in_threads },
+                     { "large", publish_large }, { "fence", exchange },
+                     { "log", print_lines },     { "group", form_groups } };
 
     must("PMIx_Init", PMIx_Init(&dti_me, NULL, 0));
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {

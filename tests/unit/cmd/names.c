@@ -12,6 +12,7 @@ enum { HOSTS = 3 };
 static struct host {
     struct dt_names *names;
     char heard[256];
+    uint64_t meetings; /* of the last answer */
 } hosts[HOSTS];
 
 static void on_answer(void *arg, const struct dt_names_answer *a)
@@ -19,6 +20,7 @@ static void on_answer(void *arg, const struct dt_names_answer *a)
     struct host *h = arg;
     size_t have = strlen(h->heard);
 
+    h->meetings = a->meetings;
     snprintf(h->heard + have, sizeof h->heard - have, "%u%c%u:%.*s ", a->request, a->ok ? '+' : '-',
              a->rank, (int)a->n, a->n ? a->data : "");
 }
@@ -126,12 +128,15 @@ static void a_name_for_one_reader_is_gone_when_it_has_been_read(void **state)
 static void hosts_meet_again_and_again(void **state)
 {
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (uint64_t i = 0; i < 2; i++) {
         share(2, 5, DT_SHARE_MEET, 2, "fence 0 2", "c");
         share(1, 6, DT_SHARE_MEET, 1, "fence 1", "b");
         heard("", "6+10:b ", "");
+        assert_int_equal(hosts[1].meetings, 2 * i);
         share(0, 7, DT_SHARE_MEET, 2, "fence 0 2", "a");
         heard("7+0:ca ", "", "5+0:ca ");
+        assert_int_equal(hosts[0].meetings, 2 * i + 1);
+        assert_int_equal(hosts[2].meetings, 2 * i + 1);
     }
 }
 
