@@ -34,11 +34,11 @@ static void stop_by(struct dt_signals *s, int signo)
 static void forward(struct dt_signals *s, int signo)
 {
     struct dt_msg_signal m = { .signo = signo };
-    enum dt_job_state state = s->core->state;
 
-    if (state == DT_JOB_CONNECTING || state == DT_JOB_RECOVERING)
+    if (!s->core->ranks.go || s->core->state == DT_JOB_RECOVERING)
         dt_say("%s reaches no rank, because none runs now", dt_signal_name(signo));
-    dt_hostlinks_send_all(&s->core->links, DT_MSG_SIGNAL, &m);
+    else
+        dt_hostlinks_send_all(&s->core->links, DT_MSG_SIGNAL, &m);
 }
 
 static void act_on(struct dt_signals *s, int signo)

@@ -25,7 +25,8 @@ static bool is_passed_on(int signo)
 
 static bool is_running(const struct sim_world *w)
 {
-    return w->witness.generation > 0 && !w->witness.decided && w->witness.norders == 0;
+    return w->witness.generation > 0 && w->witness.went == w->witness.generation &&
+           !w->witness.decided && w->witness.norders == 0;
 }
 
 static uint64_t bit(int signo)
@@ -97,6 +98,9 @@ void sim_check_signal(struct sim_world *w, struct sim_conn *c, int signo)
         c->paused = signo == SIGSTOP;
     if (!is_passed_on(signo))
         return;
+    if (c->went != w->witness.generation)
+        sim_broken(w, "signal %d is passed on to ranks of %s that wait for GO", signo,
+                   c->host->name);
     if (w->witness.norders > 0)
         sim_broken(w, "signal %d is passed on to %s although dtrun is to end", signo,
                    c->host->name);

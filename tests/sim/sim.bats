@@ -287,6 +287,9 @@ caught() {
 @test "the simulator catches a second interrupt that is ignored" {
     caught "a second interrupt is ignored"
 }
+@test "the simulator catches ranks that are sent SIGUSR1 before they run" {
+    caught "ranks that do not run yet are sent SIGUSR1"
+}
 @test "the simulator catches ranks that are interrupted before they run" {
     caught "ranks that do not run yet are interrupted"
 }

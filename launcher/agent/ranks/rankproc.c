@@ -60,6 +60,9 @@ static void default_signals(void)
 {
     static const unsigned long zero[16];
 
+    /* Drops what is pending: no program could have handled it before it ran. */
+    signal(SIGUSR1, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
     for (int signo = 1; signo < _NSIG; signo++)
         syscall(SYS_rt_sigaction, signo, zero, NULL, (_NSIG - 1) / 8);
 }
@@ -304,7 +307,6 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     if (getppid() != p->parent)
         _exit(DT_EXIT_LAUNCH); /* the agent died before prctl could take effect */
     setpgid(0, 0);             /* the rank stays in the agent's session: see ARCHITECTURE.md */
-    default_signals();
     if (arrange(p, &fds) < 0)
         exit_with_report(p->errors, p->index, DT_SPAWN_SYSTEM, errno, "dup2");
     setrlimit(RLIMIT_NOFILE, &p->config->files_limit);
@@ -325,6 +327,7 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     if (complete_environment(&env, p->config, p->index, fds.go) < 0)
         exit_with_report(fds.errors, p->index, DT_SPAWN_SYSTEM, errno, "the rank's environment");
     report_binding(p);
+    default_signals();
     dt_process_unblock_signals();
     execve(path, start->argv.v, env.v);
     rc = dt_program_explain(what, sizeof what, path, errno);

@@ -391,6 +391,27 @@ static void ranks_wait_for_go(void **state)
     assert_int_equal(agent_end(a), 0);
 }
 
+/* No program could handle it yet. A batch system may send it to all processes of a host. */
+static void a_rank_that_waits_for_go_does_not_die_of_sigusr1(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_signal m = { SIGUSR1 };
+    struct dt_msg_ready ready;
+
+    a->hold = true;
+    agent_start(a, 1, "echo ran", NULL);
+    agent_expect(a, DT_MSG_READY);
+    ready = a->msg.ready;
+    agent_send(a, DT_MSG_SIGNAL, &m);
+    m.signo = SIGUSR2;
+    agent_send(a, DT_MSG_SIGNAL, &m);
+    agent_go(a, &ready);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.signo, 0);
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 0, 1), "ran\n");
+}
+
 /* The agent may write no more to its files, but ranks have read nothing yet. */
 static void a_go_that_cannot_be_stored_is_the_reason(void **state)
 {
@@ -571,6 +592,7 @@ int main(void)
         AGENT_TEST(a_signal_reaches_the_whole_group),
         cmocka_unit_test_setup_teardown(a_rank_inherits_nothing, setup_dirty, agent_teardown),
         AGENT_TEST(ranks_wait_for_go),
+        AGENT_TEST(a_rank_that_waits_for_go_does_not_die_of_sigusr1),
         AGENT_TEST(a_go_that_cannot_be_stored_is_the_reason),
         AGENT_TEST(auxiliaries_run_beside_the_ranks),
         AGENT_TEST(ranks_that_never_got_go_are_stopped),

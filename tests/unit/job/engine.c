@@ -1179,6 +1179,25 @@ static void another_signal_that_comes_meanwhile_is_forwarded_too(void **state)
     end_stopped(&w);
 }
 
+static void a_signal_for_ranks_that_do_not_run_yet_is_reported(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    assert_last_sent(&w, 0, DT_MSG_START);
+    dt_job_signal(w.job, SIGUSR1);
+    assert_int_equal(w.nsignals[0], 0);
+    assert_non_null(strstr(w.said, "SIGUSR1 reaches no rank, because none runs now\n"));
+    get_ready(&w);
+    dt_job_signal(w.job, SIGUSR1);
+    assert_int_equal(w.nsignals[0], 1);
+    dt_job_signal(w.job, SIGTERM);
+    end_stopped(&w);
+}
+
 /* Step 0 has reported SIGUSR1, which was passed on. Step 1 is late. */
 static void pass_on_usr1(struct world *w)
 {
@@ -1764,6 +1783,7 @@ int main(void)
         cmocka_unit_test(a_job_says_where_it_goes_on_when_an_outage_is_over),
         cmocka_unit_test(a_job_that_waits_for_hosts_tells_once_what_is_wrong),
         cmocka_unit_test(another_signal_that_comes_meanwhile_is_forwarded_too),
+        cmocka_unit_test(a_signal_for_ranks_that_do_not_run_yet_is_reported),
         cmocka_unit_test(steps_that_report_an_interrupt_do_not_interrupt_again),
         cmocka_unit_test(a_late_report_of_an_interrupt_does_not_interrupt_again),
         cmocka_unit_test(a_job_says_that_it_has_failed_in_the_same_way_each_time),
