@@ -4,10 +4,10 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/base/error.h"
 #include "runtime/wire/env.h"
+#include "runtime/world/config.h"
 
 static bool number(const char *name, uint32_t *out)
 {
@@ -68,21 +68,11 @@ static dt_result_t check_launcher(void)
 
 /* ---- all of it ---- */
 
-static dt_result_t read_alone(bool *alone)
-{
-    const char *text = getenv(DT_ENV_ALONE);
-
-    *alone = text && strcmp(text, "1") == 0;
-    if (!text || !*text || *alone || strcmp(text, "0") == 0)
-        return DT_OK;
-    return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_ALONE "=%s is neither 0 nor 1", text);
-}
-
 dt_result_t dt_agentenv_read(struct dt_agentenv *env)
 {
     uint32_t fd;
     bool alone;
-    dt_result_t r = read_alone(&alone);
+    dt_result_t r = dt_config_switch(DT_ENV_ALONE, false, &alone);
 
     *env = (struct dt_agentenv){ .fd = -1 };
     if (r != DT_OK || alone)

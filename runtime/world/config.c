@@ -29,6 +29,16 @@ static const char *env(const char *name)
     return text && *text ? text : NULL;
 }
 
+dt_result_t dt_config_switch(const char *name, bool otherwise, bool *on)
+{
+    const char *text = env(name);
+
+    *on = text ? strcmp(text, "1") == 0 : otherwise;
+    if (!text || *on || strcmp(text, "0") == 0)
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "dt_init: %s=%s is neither 0 nor 1", name, text);
+}
+
 /* Before 1.0 every minor version may change structures and constants. */
 static dt_result_t check_version(int version)
 {
@@ -65,60 +75,36 @@ static dt_result_t choose_wire(dt_wire_t given)
 
 static dt_result_t choose_order(int given, bool *deterministic)
 {
-    const char *text = env(DT_ENV_DETERMINISTIC);
-
     if (given < -1 || given > 1)
         return dt_fail(DT_ERR_ARG,
                        "dt_init_with: config->deterministic is %d, and must be 0, 1 or "
                        "-1 (no preference)",
                        given);
-    if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
-        return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_DETERMINISTIC "=%s is neither 0 nor 1", text);
-    *deterministic = text ? strcmp(text, "1") == 0 : given == 1;
-    return DT_OK;
+    return dt_config_switch(DT_ENV_DETERMINISTIC, given == 1, deterministic);
 }
 
-static dt_result_t choose_reach(bool *shows_memory)
+/* Leaves *v as it is if the variable is not set. */
+static dt_result_t read_number(const char *name, const char *what, long least, long most,
+                               uint32_t *v)
 {
-    const char *text = env(DT_ENV_CMA);
-
-    if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
-        return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_CMA "=%s is neither 0 nor 1", text);
-    *shows_memory = !text || strcmp(text, "1") == 0;
-    return DT_OK;
-}
-
-static dt_result_t choose_nccl_init(uint32_t *seconds)
-{
-    const char *text = env(DT_ENV_NCCL_INIT_TIMEOUT);
+    const char *text = env(name);
     char *end = NULL;
-    long v = text ? strtol(text, &end, 10) : 0;
+    long n = text ? strtol(text, &end, 10) : 0;
 
-    *seconds = (uint32_t)v;
-    if (!text || (v >= 1 && v <= NCCL_INIT_MOST_S && !*end))
+    if (!text)
         return DT_OK;
-    return dt_fail(DT_ERR_ARG,
-                   "dt_init: " DT_ENV_NCCL_INIT_TIMEOUT
-                   "=%s is not a number of seconds from 1 to %d",
-                   text, NCCL_INIT_MOST_S);
+    if (n < least || n > most || *end)
+        return dt_fail(DT_ERR_ARG, "dt_init: %s=%s is not a number %sfrom %ld to %ld", name, text,
+                       what, least, most);
+    *v = (uint32_t)n;
+    return DT_OK;
 }
 
 static dt_result_t choose_calls(int given, uint32_t *calls)
 {
-    const char *text = env(DT_ENV_RECORDER_CALLS);
-    char *end = NULL;
-    long v = given == -1 ? DT_RECORDER_CALLS : given;
-
-    if (text)
-        v = strtol(text, &end, 10);
-    if (v >= 0 && v <= DT_RECORDER_MOST && !(end && *end)) {
-        *calls = (uint32_t)v;
-        return DT_OK;
-    }
-    if (text)
-        return dt_fail(DT_ERR_ARG,
-                       "dt_init: " DT_ENV_RECORDER_CALLS "=%s is not a number from 0 to %d", text,
-                       DT_RECORDER_MOST);
+    *calls = given == -1 ? DT_RECORDER_CALLS : (uint32_t)given;
+    if (env(DT_ENV_RECORDER_CALLS) || *calls <= DT_RECORDER_MOST)
+        return read_number(DT_ENV_RECORDER_CALLS, "", 0, DT_RECORDER_MOST, calls);
     return dt_fail(DT_ERR_ARG,
                    "dt_init_with: config->recorder_calls is %d, and must be from 0 to %d, or -1 "
                    "(no preference)",
@@ -180,11 +166,12 @@ dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s)
     if (r == DT_OK)
         r = choose_order(c.deterministic, &s->deterministic);
     if (r == DT_OK)
-        r = choose_reach(&s->shows_memory);
+        r = dt_config_switch(DT_ENV_CMA, true, &s->shows_memory);
     if (r == DT_OK)
         r = choose_gpu_path(&s->gpu_path);
     if (r == DT_OK)
-        r = choose_nccl_init(&s->nccl_init_s);
+        r = read_number(DT_ENV_NCCL_INIT_TIMEOUT, "of seconds ", 1, NCCL_INIT_MOST_S,
+                        &s->nccl_init_s);
     if (r == DT_OK)
         r = choose_calls(c.recorder_calls, &s->recorder_calls);
     return r == DT_OK ? choose_place(c.recorder, s->recorder, &s->recorder_is_off) : r;

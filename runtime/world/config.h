@@ -26,5 +26,7 @@ struct dt_settings {
 /* Reads the program's configuration and the environment. Sets the instruction set and the wire
  * format directly, as their own parts keep them. given NULL: the program asks for nothing. */
 dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s);
+/* Reads a variable that is 0, 1, or not set. */
+dt_result_t dt_config_switch(const char *name, bool otherwise, bool *on);
 
 #endif
