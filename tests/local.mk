@@ -263,7 +263,7 @@ tests_unit_gpu_streamwait_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_streamwait_LDADD = $(RUNTIME_LIBS) tests/standin/libcuda.la $(SODIUM_LIBS) \
 	$(CMOCKA_LIBS) -lm
 tests_unit_gpu_streamwait_LDFLAGS = -no-install -Wl,--no-as-needed \
-	-Wl,--wrap=dt_p2p_done,--wrap=dt_gpu_await_event
+	-Wl,--wrap=dt_gpu_gate_open,--wrap=dt_gpu_await_event
 
 tests_unit_gpu_provision_SOURCES = tests/unit/gpu/provision.c
 tests_unit_gpu_provision_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

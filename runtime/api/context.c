@@ -251,7 +251,7 @@ static void request_channel(struct dt_comm *c, void *arg)
         dt_comm_stop(c, DT_ERR_NOMEM, (uint32_t)c->world->rank, dt_last_error());
         return;
     }
-    atomic_fetch_add(&c->p2p_inflight, 1);
+    dt_inflight_begin(&c->p2p_inflight);
     if (!a->task) {
         queue_for_channel(c, a);
         return;
@@ -261,7 +261,7 @@ static void request_channel(struct dt_comm *c, void *arg)
     if (a->result == DT_OK)
         return;
     dt_context_fail_thread(a->name);
-    dt_p2p_done(c);
+    dt_inflight_end(&c->p2p_inflight);
 }
 
 dt_result_t dt_context_enter_channel(const char *name, const dt_comm_t *comm, struct dt_p2p_end end,
@@ -288,7 +288,7 @@ void dt_context_leave_channel(struct dt_p2p *channel)
     const dt_comm_t *handle = c->slot->handle;
 
     dt_ticketlock_leave(&channel->lock);
-    dt_p2p_done(c);
+    dt_inflight_end(&c->p2p_inflight);
     dt_slot_settle(handle);
 }
 

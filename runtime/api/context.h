@@ -56,7 +56,7 @@ struct dt_p2p_data { /* the data of a send or receive */
     size_t count;
     dt_dtype_t dtype;
 };
-/* The task calls dt_p2p_transfer with its data, then dt_p2p_done. */
+/* The task calls dt_p2p_transfer with its data, then ends p2p_inflight. */
 dt_result_t dt_context_submit_p2p(const char *name, const dt_comm_t *comm, struct dt_p2p_end end,
                                   const struct dt_p2p_data *data, struct dt_task *task);
 /* After dt_async_start or dt_async_submit failed with DT_ERR_NOMEM: adds rank and public call to

@@ -136,8 +136,8 @@ static dt_result_t run_p2p(struct dt_operation *o, struct dt_task *task)
     task->channel->limit_ms = task->limit_ms;
     task->channel->since_ns = 0;
     r = transfer(task->channel, o, task->limit_ms, o->gate != NULL);
-    open_gate(o); /* before dt_p2p_done, after which the communicator may be freed */
-    dt_p2p_done(c);
+    open_gate(o); /* before the communicator may be freed */
+    dt_inflight_end(&c->p2p_inflight);
     return r;
 }
 

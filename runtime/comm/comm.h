@@ -16,6 +16,7 @@
 
 #include "runtime/base/coll_error.h"
 #include "runtime/base/error.h"
+#include "runtime/base/inflight.h"
 #include "runtime/base/tuning.h"
 #include "runtime/coll/hierarchical.h"
 #include "runtime/coll/layout.h"
@@ -54,8 +55,8 @@ struct dt_comm {
     uint32_t limit_ms;
     struct dt_p2p **channels; /* by peer: the channel to it and from it (p2p.h); NULL before the
                                  first is made */
-    _Atomic uint32_t p2p_inflight; /* sends and receives under way */
-    struct dt_pairnotes notes;     /* sends and receives in which threads wait */
+    struct dt_inflight p2p_inflight; /* sends and receives under way */
+    struct dt_pairnotes notes;       /* sends and receives in which threads wait */
     bool shut; /* no call may begin; for threads that keep the communicator in its slot */
     /* Set between dt_join_begin and dt_join: announces the call that this rank is about to make
      * (join.h). NULL: all ranks have data. */

@@ -43,7 +43,7 @@ static bool slot_has_issued(const struct dt_slot *s, const dt_comm_t *handle)
 /* Sends and receives do not hold the slot's lock. */
 static bool has_p2p_inflight(const struct dt_slot *s)
 {
-    return s->comm && atomic_load(&s->comm->p2p_inflight);
+    return s->comm && atomic_load(&s->comm->p2p_inflight.n);
 }
 
 /* Shows the agent the lowest limit of all calls: new ones have the current limit, and those under

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/futex.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
 #include "runtime/diag/dump.h"
@@ -76,12 +75,6 @@ struct dt_p2p *dt_p2p_find(struct dt_comm *c, int peer, bool sending)
 
 /* ---- ending ---- */
 
-void dt_p2p_done(struct dt_comm *c)
-{
-    if (atomic_fetch_sub(&c->p2p_inflight, 1) == 1)
-        dt_futex_wake_all(&c->p2p_inflight);
-}
-
 struct last_call {
     struct dt_p2p *channel;
     struct dt_task *parked;
@@ -126,10 +119,7 @@ void dt_p2p_finish(struct dt_comm *c)
 /* A thread that waited for a completed call may still be in dt_p2p_unwatch. */
 void dt_p2p_close(struct dt_comm *c)
 {
-    uint32_t p2p_inflight;
-
-    while ((p2p_inflight = atomic_load(&c->p2p_inflight)))
-        dt_futex_wait(&c->p2p_inflight, p2p_inflight);
+    dt_inflight_await(&c->p2p_inflight);
     for (int i = 0; c->channels && i < 2 * c->size; i++) {
         if (!c->channels[i])
             continue;
@@ -237,7 +227,7 @@ static void unnote_wait(struct dt_comm *c, struct dt_pairnote *own)
 void dt_p2p_watch(struct dt_comm *c, struct dt_p2p_watcher *watch)
 {
     watch->comm = c;
-    atomic_fetch_add(&c->p2p_inflight, 1);
+    dt_inflight_begin(&c->p2p_inflight);
     watch->note =
         (struct dt_pairnote){ .pair = pair_of(watch->ticket + 1, watch->peer, watch->sending),
                               .limit_ms = watch->limit_ms };
@@ -249,7 +239,7 @@ void dt_p2p_unwatch(struct dt_p2p_watcher *watch)
     if (!watch->comm)
         return;
     unnote_wait(watch->comm, &watch->note);
-    dt_p2p_done(watch->comm);
+    dt_inflight_end(&watch->comm->p2p_inflight);
 }
 
 dt_result_t dt_p2p_transfer(struct dt_p2p *ch, void *buf, size_t count, dt_dtype_t dtype,
@@ -371,7 +361,7 @@ void dt_p2p_run(struct dt_task *task)
     struct dt_p2p *ch = task->channel;
     struct dt_comm *c = ch->comm;
 
-    atomic_fetch_add(&c->p2p_inflight, 1);
+    dt_inflight_begin(&c->p2p_inflight);
     dt_async_make(&ch->async, task);
-    dt_p2p_done(c);
+    dt_inflight_end(&c->p2p_inflight);
 }

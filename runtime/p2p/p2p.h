@@ -41,10 +41,8 @@ struct dt_p2p {
 };
 
 /* The channel to or from peer. For a thread that keeps c in its slot (dt_context_visit). NULL: out
- * of memory. A call that draws a number or is submitted there counts in c->p2p_inflight until
- * dt_p2p_done. */
+ * of memory. A call that draws a number or is submitted there counts in c->p2p_inflight. */
 struct dt_p2p *dt_p2p_find(struct dt_comm *c, int peer, bool sending);
-void dt_p2p_done(struct dt_comm *c);
 
 /* Submits a task that moves these data, for such a thread. buf NULL: the task itself copies the
  * data to or from other memory. Between ranks of one host the task begins at once if the channel is

@@ -9,19 +9,19 @@
 #include <cmocka.h>
 
 #include "runtime/dtrun.h"
+#include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/nvidia/cuda.h"
-#include "runtime/p2p/p2p.h"
 #include "tests/standin/standin.h"
 
-void __real_dt_p2p_done(struct dt_comm *c);
-void __wrap_dt_p2p_done(struct dt_comm *c);
+void __real_dt_gpu_gate_open(struct dt_gpu_gate *g);
+void __wrap_dt_gpu_gate_open(struct dt_gpu_gate *g);
 
 /* Every enqueued call takes long to end after its stream has gone on. */
-void __wrap_dt_p2p_done(struct dt_comm *c)
+void __wrap_dt_gpu_gate_open(struct dt_gpu_gate *g)
 {
+    __real_dt_gpu_gate_open(g);
     usleep(200000);
-    __real_dt_p2p_done(c);
 }
 
 dt_result_t __real_dt_gpu_await_event(struct dt_comm *c, CUevent event);
