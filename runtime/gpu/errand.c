@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/clock.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/wire/thread.h"
 
@@ -56,16 +55,14 @@ void *dt_errand_result(struct dt_errand *e)
     return atomic_load(&e->state) == DONE ? e->copy : NULL;
 }
 
+static bool is_done(void *errand)
+{
+    return dt_errand_result(errand) != NULL;
+}
+
 bool dt_errand_await(struct dt_errand *e, unsigned ms)
 {
-    uint64_t until = dt_clock_ns() + (uint64_t)ms * 1000000;
-
-    for (unsigned turn = 0; !dt_errand_result(e); turn++) {
-        if (dt_clock_ns() > until)
-            return false;
-        dt_gpu_pause(turn);
-    }
-    return true;
+    return dt_gpu_wait_at_most(ms, is_done, e);
 }
 
 bool dt_errand_abandon(struct dt_errand *e)

@@ -106,32 +106,22 @@ static bool is_healthy(ncclComm_t comm)
     return dt_nccl()->ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclSuccess;
 }
 
-static bool threads_leave_within(struct dt_ncclguard *guard, unsigned ms)
+static bool is_empty(void *guard)
 {
-    uint64_t until = dt_clock_ns() + (uint64_t)ms * 1000000;
-
-    for (unsigned turn = 0; !dt_ncclguard_is_empty(guard); turn++) {
-        if (dt_clock_ns() > until)
-            return false;
-        dt_gpu_pause(turn);
-    }
-    return true;
+    return dt_ncclguard_is_empty(guard);
 }
 
-/* Waits for work that a call has handed to a thread of NCCL's own. */
-static bool nccl_thread_settles_within(ncclComm_t comm, unsigned ms)
+static bool threads_leave(struct dt_ncclguard *guard, unsigned ms)
 {
-    uint64_t until = dt_clock_ns() + (uint64_t)ms * 1000000;
+    return dt_gpu_wait_at_most(ms, is_empty, guard);
+}
+
+/* Whether NCCL's own thread has done what a call has handed to it. */
+static bool is_settled(void *comm)
+{
     ncclResult_t state = ncclInProgress;
 
-    for (unsigned turn = 0; state == ncclInProgress; turn++) {
-        if (dt_clock_ns() > until)
-            return false;
-        dt_gpu_pause(turn);
-        if (dt_nccl()->ncclCommGetAsyncError(comm, &state) != ncclSuccess)
-            return true;
-    }
-    return true;
+    return dt_nccl()->ncclCommGetAsyncError(comm, &state) != ncclSuccess || state != ncclInProgress;
 }
 
 /* A thread that waits for the driver or a peer leaves NCCL's function only after ncclCommAbort.
@@ -141,8 +131,8 @@ static void abort_under_threads(const struct ending *e)
 {
     dt_nccl()->ncclGroupStart();
     dt_nccl()->ncclCommAbort(e->comm);
-    if (threads_leave_within(e->guard, LEAVE_ABORTED_MS) &&
-        nccl_thread_settles_within(e->comm, LEAVE_ABORTED_MS))
+    if (threads_leave(e->guard, LEAVE_ABORTED_MS) &&
+        dt_gpu_wait_at_most(LEAVE_ABORTED_MS, is_settled, e->comm))
         dt_nccl()->ncclGroupEnd();
 }
 
@@ -151,10 +141,10 @@ static void abort_under_threads(const struct ending *e)
  * version this waits until the thread leaves by itself. */
 static bool await_threads(const struct ending *e)
 {
-    bool gone = threads_leave_within(e->guard, LEAVE_MS);
+    bool gone = threads_leave(e->guard, LEAVE_MS);
 
     while (!gone && dt_nccl()->version < DT_NCCL_ABORTS_IN_GROUPS)
-        gone = threads_leave_within(e->guard, LEAVE_MS);
+        gone = threads_leave(e->guard, LEAVE_MS);
     return gone;
 }
 

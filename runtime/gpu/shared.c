@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/clock.h"
 #include "runtime/comm/collective.h"
 #include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/provision.h"
@@ -81,19 +80,14 @@ dt_result_t dt_shared_begin(struct dt_comm *c, const struct dt_gpu_offer *offers
 
 /* ---- the end ---- */
 
-/* Returns whether this rank's stream comes to its end in time. Releases the words again and again,
- * because another rank's stream may overwrite a released word with an ordinary step. */
-static bool stream_ends_in_time(const struct dt_shared *s)
+/* Whether this rank's stream has come to its end. Releases the words again and again, because
+ * another rank's stream may overwrite a released word with an ordinary step. */
+static bool has_ended(void *shared)
 {
-    uint64_t until = dt_clock_ns() + (uint64_t)SETTLE_MS * 1000000;
+    const struct dt_shared *s = shared;
 
-    for (unsigned turn = 0; dt_cuda()->cuStreamQuery(s->stream) == CUDA_ERROR_NOT_READY; turn++) {
-        if (dt_clock_ns() > until)
-            return false;
-        dt_gpu_words_release(&s->words, s->step);
-        dt_gpu_pause(turn);
-    }
-    return true;
+    dt_gpu_words_release(&s->words, s->step);
+    return dt_cuda()->cuStreamQuery(s->stream) != CUDA_ERROR_NOT_READY;
 }
 
 /* Leaks what the stream still uses after SETTLE_MS. */
@@ -104,7 +98,7 @@ static void give_up(struct dt_comm *c)
     if (s->words.memory)
         dt_gpu_words_release(&s->words, s->step);
     dt_ncclcomm_abort(c);
-    if (s->stream && s->words.memory && !stream_ends_in_time(s))
+    if (s->stream && s->words.memory && !dt_gpu_wait_at_most(SETTLE_MS, has_ended, s))
         *s = (struct dt_shared){ .groups = s->groups };
     dt_shared_free(s);
 }

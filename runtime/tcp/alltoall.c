@@ -73,11 +73,6 @@ static void add_transfer(struct transfers *p, uint32_t peer, bool out, void *bas
     p->n++;
 }
 
-static void add_send(struct transfers *p, uint32_t peer, const void *base, size_t count)
-{
-    add_transfer(p, peer, true, (void *)(uintptr_t)base, count);
-}
-
 static struct iovec block_frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct transfer *v = &((const struct transfers *)arg)->v[f->slot];
@@ -109,8 +104,8 @@ dt_result_t dt_tcp_all_to_all(struct dt_mesh *m, const struct dt_call *call, con
         uint32_t to = (m->me + i) % m->size, from = (m->me + m->size - i) % m->size;
 
         if (!is_local(m, to))
-            add_send(&p, to, (const uint8_t *)in + block_offset(call, given, to),
-                     dt_blocks_count(given, to));
+            add_transfer(&p, to, true, (uint8_t *)(uintptr_t)in + block_offset(call, given, to),
+                         dt_blocks_count(given, to));
         if (!is_local(m, from))
             add_transfer(&p, from, false, (uint8_t *)out + block_offset(call, taken, from),
                          dt_blocks_count(taken, from));

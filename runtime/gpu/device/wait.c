@@ -12,7 +12,7 @@ enum {
     NAP_NS = 50 * 1000,       /* the first nap after that */
     NAP_MAX_NS = 1000 * 1000, /* the longest */
     NAPS_ALIKE = 64,          /* naps before the next ones are NAP_NS longer */
-    SETTLE_NS = 1000 * 1000 * 1000,
+    SETTLE_MS = 1000,
     LONG_WAIT_NS = 1000 * 1000, /* after which dtrun is told of a wait */
 };
 
@@ -31,6 +31,18 @@ void dt_gpu_pause(unsigned turn)
         sched_yield();
     else
         nanosleep(&(struct timespec){ .tv_nsec = nap_ns(turn - YIELDS) }, NULL);
+}
+
+bool dt_gpu_wait_at_most(unsigned ms, bool (*over)(void *arg), void *arg)
+{
+    uint64_t until = dt_clock_ns() + (uint64_t)ms * 1000000;
+
+    for (unsigned turn = 0; !over(arg); turn++) {
+        if (dt_clock_ns() > until)
+            return false;
+        dt_gpu_pause(turn);
+    }
+    return true;
 }
 
 dt_result_t dt_gpu_coll_error(const struct dt_comm *c, struct dt_coll_error *t,
@@ -72,16 +84,14 @@ dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_coll_error *t, CUeve
     }
 }
 
+static bool is_idle(void *stream)
+{
+    return dt_cuda()->cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
+}
+
 bool dt_gpu_settles(CUstream stream)
 {
-    uint64_t until = dt_clock_ns() + SETTLE_NS;
-
-    for (unsigned turn = 0; dt_cuda()->cuStreamQuery(stream) == CUDA_ERROR_NOT_READY; turn++) {
-        if (dt_clock_ns() > until)
-            return false;
-        dt_gpu_pause(turn);
-    }
-    return true;
+    return dt_gpu_wait_at_most(SETTLE_MS, is_idle, stream);
 }
 
 /* Tells dtrun which call the rank is in. A rank whose GPU delays the call counts as one that has

@@ -28,6 +28,8 @@ bool dt_gpu_settles(CUstream stream);
 
 /* For loops that wait for something else: yields first, and sleeps once the wait lasts. */
 void dt_gpu_pause(unsigned turn);
+/* Such a loop, which asks `over` in each turn. Returns false after ms. */
+bool dt_gpu_wait_at_most(unsigned ms, bool (*over)(void *arg), void *arg);
 
 /* Why GPUs of other ranks may wait for this rank's in a call: it has not finished the work before
  * the call, or NCCL has not launched the call there. If that takes long, dtrun is told. */
