@@ -56,7 +56,7 @@ static void act_run(struct dt_job *j)
     if (j->core.generation == 1 && j->terminal)
         say_start(j);
     /* If the program does not restore, no restore will report that the job has recovered. */
-    if (j->recovery.history.recovering && !j->recovery.restart.checkpoints &&
+    if (dt_history_is_recovering(&j->recovery.history) && !j->recovery.restart.checkpoints &&
         !j->recovery.restart.restoring)
         dt_recovery_complete(&j->recovery, j->recovery.restart.linked, -1);
 }
@@ -112,7 +112,7 @@ static void act_finish(struct dt_job *j)
 {
     count_preempted(j);
     fail_if_errors_ignored(j);
-    if (j->recovery.history.recovering && j->core.outcome.exit_code == 0)
+    if (dt_history_is_recovering(&j->recovery.history) && j->core.outcome.exit_code == 0)
         dt_recovery_complete(&j->recovery, false, -1);
     j->ended_ns = dt_core_now(&j->core);
     j->core.ops->stdin_hold(j->core.ops->arg);

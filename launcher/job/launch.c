@@ -143,7 +143,6 @@ static void reset(struct dt_launch *l)
     /* refusals that came while the ranks were being ended anyway do not count */
     dt_refusal_forget(&l->refusal);
     dt_fence_begin(&l->fence_of_mpi, (uint32_t)l->core->plan.nnodes);
-    l->table_sent = false;
     l->rendezvous_port = 0;
 }
 
@@ -447,7 +446,6 @@ static void send_table(struct dt_launch *l)
     dt_hostlinks_send_all(&l->core->links, DT_MSG_TABLE, &m);
     dt_strs_free(&m.hosts);
     free(addrs);
-    l->table_sent = true;
     dt_verbose("generation %u: all ranks have called dt_init", l->core->generation);
 }
 
@@ -487,7 +485,7 @@ bool dt_launch_on_rank_hello(struct dt_launch *l, const struct dt_msg_rank_hello
         return false;
     dt_ranks_hello(ranks, m->rank, m->port);
     l->restart->linked = true;
-    if (ranks->hellos == ranks->np && !l->table_sent)
+    if (ranks->hellos == ranks->np)
         send_table(l);
     return true;
 }

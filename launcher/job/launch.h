@@ -21,7 +21,6 @@ struct dt_launch { /* what it points to must outlive it */
     struct dt_refusal refusal;
     struct dt_fence fence_of_mpi;
     uint16_t rendezvous_port; /* Horovod's, from the first host's READY; 0: ranks need none */
-    bool table_sent;
 };
 
 void dt_launch_free(struct dt_launch *l);

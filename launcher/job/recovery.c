@@ -244,7 +244,7 @@ static void say_behind(const struct dt_recovery *r, int64_t restored)
 static struct dt_recovery_record *find_record(const struct dt_recovery *r)
 {
     struct dt_recovery_record *last = dt_history_last(&r->history);
-    bool first = r->history.recovering || !r->restart.checkpoints;
+    bool first = dt_history_is_recovering(&r->history) || !r->restart.checkpoints;
 
     return last && first && last->generation == r->core->generation ? last : NULL;
 }
@@ -286,7 +286,8 @@ void dt_recovery_on_commit(struct dt_recovery *r, const struct dt_msg_commit *m)
         on_restored(r, m->step);
     else
         dt_restart_committed(&r->restart, m->step);
-    if (r->history.recovering && r->core->generation == dt_history_last(&r->history)->generation)
+    if (dt_history_is_recovering(&r->history) &&
+        r->core->generation == dt_history_last(&r->history)->generation)
         dt_recovery_complete(r, restored, m->step);
     if (m->step >= 0)
         dt_verbose("checkpoint of step %" PRId64 " %s", m->step,

@@ -160,7 +160,7 @@ void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     va_start(ap, fmt);
     dt_error_vset(&h->why, fmt, ap);
     va_end(ap);
-    h->ending = h->closing = true;
+    h->closing = true;
     set_phase(h, DT_HOST_CLOSED);
     if (open)
         h->shared->ops->close(h->shared->ops->arg, h->host);

@@ -32,7 +32,7 @@ struct dt_hostlink {
     struct dt_hostlinks_shared *shared;
     size_t host; /* index into the job's hosts */
     enum dt_host_phase phase;
-    bool ending;        /* its end is expected: END was sent, or dtrun is closing it */
+    bool ending;        /* END was sent */
     bool closing;       /* dtrun is closing it */
     bool injected;      /* a fault of --inject has ended it */
     bool answered;      /* ANSWER to the newest QUERY has arrived */

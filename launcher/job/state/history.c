@@ -15,7 +15,6 @@ void dt_history_begin(struct dt_history *h, const struct dt_recovery_record *rec
     r = &h->recoveries[h->nrecoveries++];
     *r = *recovery;
     r->cause = dt_xstrdup(recovery->cause);
-    h->recovering = true;
 }
 
 struct dt_recovery_record *dt_history_last(const struct dt_history *h)
@@ -23,9 +22,13 @@ struct dt_recovery_record *dt_history_last(const struct dt_history *h)
     return h->nrecoveries ? &h->recoveries[h->nrecoveries - 1] : NULL;
 }
 
+bool dt_history_is_recovering(const struct dt_history *h)
+{
+    return h->nrecoveries && dt_history_last(h)->seconds < 0;
+}
+
 void dt_history_recovered(struct dt_history *h, double seconds)
 {
-    h->recovering = false;
     dt_history_last(h)->seconds = seconds;
 }
 

@@ -38,16 +38,16 @@ struct dt_note { /* what an agent, or a rank through it, said */
 struct dt_history { /* zero-initialised */
     struct dt_recovery_record *recoveries;
     size_t nrecoveries;
-    bool recovering; /* the last of them is not complete */
     struct dt_absence *absences;
     size_t nabsences;
     struct dt_note *notes;
     size_t nnotes;
 };
 
-/* A recovery begins; its cause is copied. */
+/* A recovery begins; its seconds are below 0. Its cause is copied. */
 void dt_history_begin(struct dt_history *h, const struct dt_recovery_record *recovery);
 struct dt_recovery_record *dt_history_last(const struct dt_history *h); /* NULL: there was none */
+bool dt_history_is_recovering(const struct dt_history *h); /* the last one is not complete */
 /* The last recovery is complete. */
 void dt_history_recovered(struct dt_history *h, double seconds);
 /* From this generation on, the job leaves out the host, or uses it (again). */
