@@ -409,8 +409,8 @@ static bool is_of_this_host(const pmix_info_t info[], size_t ninfo)
 }
 
 /* A program may choose any text as the group's name, so its length tells where the ranks begin. If
- * libpmix 5 does not get the answer for a group of this host at once, it asks a second time for the
- * same ranks, and crashes at the second answer. */
+ * libpmix 5 does not get the answer for the end of a group of this host at once, it asks a second
+ * time for the same ranks, and hangs after the second answer. */
 pmix_status_t dt_pmixrequests_group(pmix_group_operation_t op, char group[],
                                     const pmix_proc_t procs[], size_t nprocs,
                                     const pmix_info_t info[], size_t ninfo, pmix_info_cbfunc_t done,
