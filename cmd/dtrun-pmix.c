@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "cmd/pmix/server.h"
 #include "launcher/base/error.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/process.h"
 #include "runtime/wire/frame.h"
 #include "runtime/wire/msg.h"
 #include "runtime/wire/writeall.h"
@@ -141,6 +143,23 @@ static int on_agent_message(void *arg, uint8_t type, const uint8_t *payload, siz
     return known ? 0 : -1;
 }
 
+static void on_job_signal(int signo)
+{
+    (void)signo;
+}
+
+/* A batch system may send these to every process of a job, and ranks that then save still need
+ * their server. The agent has blocked them. They are not ignored, because agents wait for processes
+ * that ignore them to clean up. */
+static void survive_job_signals(void)
+{
+    static const int signos[] = { SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2 };
+
+    for (size_t i = 0; i < sizeof signos / sizeof *signos; i++)
+        signal(signos[i], on_job_signal);
+    dt_process_unblock_signals();
+}
+
 int main(int argc, char **argv)
 {
     static struct dt_unframe unframe;
@@ -157,6 +176,7 @@ int main(int argc, char **argv)
                         "hand\n");
         return DT_EXIT_USAGE;
     }
+    survive_job_signals();
     do {
         n = read(STDIN_FILENO, bytes, sizeof bytes);
         if (n > 0 &&

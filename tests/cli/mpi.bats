@@ -645,6 +645,25 @@ fake_pmix() {
     clean
 }
 
+# As Slurm and Grid Engine do. The ranks go on, and need the server in MPI_Finalize.
+@test "the PMIx server survives a signal that a batch system sends to every process" {
+    needs_openmpi
+    local server signal
+
+    for signal in HUP INT TERM USR1 USR2; do
+        dtrun_start -np 2 "$BATS_FILE_TMPDIR/openmpi" catch
+        await grep -q 'rank 0 waits' "$OUT"
+        await grep -q 'rank 1 waits' "$OUT"
+        server=$(pgrep -x dtrun-pmix -P "$(worker)")
+        kill "-$signal" "$server"
+        kill -USR1 "$BACKGROUND"
+        dtrun_wait
+        code_is 0
+        err_is_empty
+        clean
+    done
+}
+
 @test "the files of Open MPI are removed when a job is stopped" {
     needs_openmpi
     local dirs

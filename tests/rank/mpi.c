@@ -17,6 +17,7 @@
  * - exit CODE: rank 1 exits with CODE after MPI_Finalize
  * - after COMMAND...: executes COMMAND after MPI_Finalize
  * - wait: prints where MPI has its files, and waits for a signal
+ * - catch: waits for SIGUSR1, and goes on
  * - spawn: rank 0 tries MPI_Comm_spawn
  * - connect: twice, the odd ranks look up where the even ones accept a connection, and all compute
  * a sum
@@ -143,13 +144,33 @@ static void wait_for_signal(int rank)
         pause();
 }
 
+/* Threads of MPI must not get the signal, so it is blocked before there are any. */
+static void block_signal(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGUSR1);
+    sigprocmask(SIG_BLOCK, set, NULL);
+}
+
+static void catch_signal(int rank, const sigset_t *set)
+{
+    int signo;
+
+    printf("rank %d waits\n", rank);
+    fflush(stdout);
+    sigwait(set, &signo);
+}
+
 int main(int argc, char **argv)
 {
     const char *generation = getenv("DTRUN_GENERATION");
     const char *what = argc > 1 ? argv[1] : "sum";
     int rank, size, value, sum, local;
     MPI_Comm host;
+    sigset_t set;
 
+    if (strcmp(what, "catch") == 0)
+        block_signal(&set);
     if (strcmp(what, "absent") == 0 && strcmp(getenv("DTRUN_RANK"), "1") == 0)
         return 0;
     if (strcmp(what, "info") == 0)
@@ -186,6 +207,8 @@ int main(int argc, char **argv)
         raise(SIGKILL);
     if (strcmp(what, "wait") == 0)
         wait_for_signal(rank);
+    if (strcmp(what, "catch") == 0)
+        catch_signal(rank, &set);
     MPI_Barrier(MPI_COMM_WORLD);
     fflush(stdout);
     if (strcmp(what, "leave") == 0)

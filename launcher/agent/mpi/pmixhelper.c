@@ -248,6 +248,7 @@ static int make_dir(char *dir, uint32_t ranks)
     return -1;
 }
 
+/* All signals stay blocked until the program handles those of a job. */
 static __attribute__((noreturn)) void run_program(const char *path, const char *dir, int fd,
                                                   pid_t agent)
 {
@@ -255,7 +256,6 @@ static __attribute__((noreturn)) void run_program(const char *path, const char *
     if (getppid() != agent || dup2(fd, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
         _exit(DT_EXIT_LAUNCH);
     signal(SIGPIPE, SIG_DFL);
-    dt_process_unblock_signals();
     execl(path, name, dir, (char *)NULL);
     _exit(DT_EXIT_NOT_FOUND);
 }
