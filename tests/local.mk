@@ -118,6 +118,7 @@ UNIT_TESTS = \
 	tests/unit/gpu/standin_nccl \
 	tests/unit/gpu/afterfailure \
 	tests/unit/gpu/streamwait \
+	tests/unit/faults/disturbed_gpu \
 	tests/unit/gpu/provision \
 	tests/unit/watch/words
 
@@ -264,6 +265,12 @@ tests_unit_gpu_streamwait_LDADD = $(RUNTIME_LIBS) tests/standin/libcuda.la $(SOD
 	$(CMOCKA_LIBS) -lm
 tests_unit_gpu_streamwait_LDFLAGS = -no-install -Wl,--no-as-needed \
 	-Wl,--wrap=dt_gpu_gate_open,--wrap=dt_gpu_await_event
+
+tests_unit_faults_disturbed_gpu_SOURCES = tests/unit/faults/disturbed_gpu.c
+tests_unit_faults_disturbed_gpu_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_faults_disturbed_gpu_LDADD = $(CHECKED_LIBS) tests/standin/libnccl.la \
+	tests/standin/libcuda.la
+tests_unit_faults_disturbed_gpu_LDFLAGS = -no-install -Wl,--no-as-needed $(FAULTS_WRAP)
 
 tests_unit_gpu_provision_SOURCES = tests/unit/gpu/provision.c
 tests_unit_gpu_provision_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

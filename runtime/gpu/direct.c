@@ -110,7 +110,7 @@ static CUresult make_direct(struct dt_direct **call)
     CUresult result;
 
     if (!d)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return DT_CUDA_NO_HOST_MEMORY;
     result = cuda->cuEventCreate(&d->begun, CU_EVENT_DISABLE_TIMING);
     if (!result)
         result = cuda->cuEventCreate(&d->done, CU_EVENT_DISABLE_TIMING);

@@ -244,7 +244,7 @@ dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order,
     if (result)
         return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     *copies = dt_gpu_copies_in(&c->gpu->all_copies, order->context);
-    result = *copies ? open_copies(*copies, order->context) : CUDA_ERROR_OUT_OF_MEMORY;
+    result = *copies ? open_copies(*copies, order->context) : DT_CUDA_NO_HOST_MEMORY;
     dt_cuda_leave(&scope);
     return result ? dt_gpu_fail(c, "cuStreamCreate", result) : DT_OK;
 }

@@ -441,6 +441,9 @@ dt_result_t dt_agentlink_limit(struct dt_agentlink *l, uint32_t ms)
     return send_message(l, &msg);
 }
 
+/* No rank: 1 more is 0. */
+enum { NOBODY = -1 };
+
 static dt_result_t map_memory(const struct dt_reply *memory, uint32_t members, uint32_t size,
                               uint32_t generation, struct dt_hostshm *shm)
 {
@@ -484,30 +487,12 @@ void dt_agentlink_free_memory(struct dt_agentlink *l, uint64_t comm)
     (void)send_message(l, &msg);
 }
 
-int dt_agentlink_want_segment(struct dt_agentlink *l, uint64_t comm, uint64_t call, uint64_t bytes,
-                              uint32_t members, uint64_t *number)
-{
-    struct dt_rankmsg msg = { .type = DT_RANK_WANT_SEGMENT };
-    struct dt_reply segment = { .type = DT_RANK_SEGMENT, .comm = comm, .fd = -1 };
-
-    msg.want_segment.comm = comm;
-    msg.want_segment.call = call;
-    msg.want_segment.bytes = bytes;
-    msg.want_segment.members = members;
-    if (ask_agent(l, &msg, &segment) != DT_OK) {
-        errno = EPIPE;
-        return -1;
-    }
-    *number = segment.msg.segment.number;
-    errno = segment.msg.segment.error ? segment.msg.segment.error : EMFILE;
-    return segment.fd;
-}
-
 /* Returns 0 with the answer, or -1 with errno. */
-static int ask_for_given(struct dt_agentlink *l, const struct dt_given *given,
-                         struct dt_reply *answer)
+static int ask_for_segment(struct dt_agentlink *l, const struct dt_given *given,
+                           struct dt_reply *answer)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_WANT_SEGMENT };
+    dt_result_t r;
 
     msg.want_segment.comm = given->comm;
     msg.want_segment.call = given->call;
@@ -515,25 +500,41 @@ static int ask_for_given(struct dt_agentlink *l, const struct dt_given *given,
     msg.want_segment.members = given->members;
     msg.want_segment.giver = given->giver + 1;
     msg.want_segment.takers = given->takers;
-    errno = EPIPE;
-    if (ask_agent(l, &msg, answer) != DT_OK)
-        return -1;
-    errno = answer->msg.segment.error;
+    r = ask_agent(l, &msg, answer);
+    if (r == DT_OK)
+        errno = answer->msg.segment.error;
+    else
+        errno = r == DT_ERR_NOMEM || r == DT_ERR_IO ? dt_error_details()->error : EPIPE;
     return errno ? -1 : 0;
+}
+
+int dt_agentlink_want_segment(struct dt_agentlink *l, uint64_t comm, uint64_t call, uint64_t bytes,
+                              uint32_t members, uint64_t *number)
+{
+    const struct dt_given segment = {
+        .comm = comm, .call = call, .bytes = bytes, .members = members, .giver = NOBODY
+    };
+    struct dt_reply answer = { .type = DT_RANK_SEGMENT, .comm = comm, .fd = -1 };
+
+    if (ask_for_segment(l, &segment, &answer) < 0)
+        return -1;
+    *number = answer.msg.segment.number;
+    errno = EMFILE;
+    return answer.fd;
 }
 
 int dt_agentlink_give(struct dt_agentlink *l, const struct dt_given *given, int fd)
 {
     struct dt_reply answer = { .type = DT_RANK_SEGMENT, .comm = given->comm, .fd = fd };
 
-    return ask_for_given(l, given, &answer);
+    return ask_for_segment(l, given, &answer);
 }
 
 int dt_agentlink_want_given(struct dt_agentlink *l, const struct dt_given *given)
 {
     struct dt_reply answer = { .type = DT_RANK_SEGMENT, .comm = given->comm, .fd = -1 };
 
-    if (ask_for_given(l, given, &answer) < 0)
+    if (ask_for_segment(l, given, &answer) < 0)
         return -1;
     errno = EMFILE;
     return answer.fd;

@@ -157,7 +157,7 @@ static CUresult find_or_make_shared(CUcontext context, uint64_t life, CUstream *
         return CUDA_SUCCESS;
     s = calloc(1, sizeof *s);
     if (!s)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return DT_CUDA_NO_HOST_MEMORY;
     result = dt_cuda_make_stream(stream);
     if (result) {
         free(s);
@@ -202,7 +202,7 @@ static CUresult take_host(struct dt_gpu_copying *g, size_t bytes, const void *ow
         return CUDA_SUCCESS;
     g->host = malloc(bytes);
     g->pageable = g->waits = true;
-    return g->host ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return g->host ? CUDA_SUCCESS : DT_CUDA_NO_HOST_MEMORY;
 }
 
 CUresult dt_gpu_copying_begin(struct dt_gpu_copying *g, struct dt_gpu_copies *s, CUcontext context,

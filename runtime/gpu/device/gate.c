@@ -173,7 +173,7 @@ static CUresult make_gates(uint64_t life, const char **function)
 
     *function = "calloc";
     if (!gates)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return DT_CUDA_NO_HOST_MEMORY;
     *function = "cuMemHostAlloc";
     result = cuda->cuMemHostAlloc(&words, GATES * APART,
                                   CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
@@ -249,7 +249,7 @@ CUresult dt_gpu_gates_try(CUstream stream, uint64_t life, const char **function)
 
     *function = "pthread_create";
     if (!dt_gpu_watch_begin())
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return DT_CUDA_NO_HOST_MEMORY;
     if (!g)
         result = make_gates(life, function);
     if (result)

@@ -27,7 +27,7 @@ struct dt_gpu_gate;
 /* Makes gates in the current context, which is in this life (life.h), starts the thread, and tries
  * a wait that ends at once, since no attribute of a device says whether its streams can wait.
  * *function names the function that failed. If streams cannot wait, that is "cuStreamWaitValue32",
- * with CUDA_ERROR_NOT_SUPPORTED. Without memory or thread returns CUDA_ERROR_OUT_OF_MEMORY. */
+ * with CUDA_ERROR_NOT_SUPPORTED. Without memory or thread returns DT_CUDA_NO_HOST_MEMORY. */
 CUresult dt_gpu_gates_try(CUstream stream, uint64_t life, const char **function);
 /* Starts the thread unless it runs. Returns false if that is impossible. */
 bool dt_gpu_watch_begin(void);

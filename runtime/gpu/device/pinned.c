@@ -76,7 +76,7 @@ static CUresult make_block(struct block **block, size_t bytes)
     b = calloc(1, sizeof *b);
     if (b)
         b->bytes = bytes;
-    result = b ? pin(b) : CUDA_ERROR_OUT_OF_MEMORY;
+    result = b ? pin(b) : DT_CUDA_NO_HOST_MEMORY;
     dt_gpu_provision_end();
     if (result)
         free(b);
@@ -248,7 +248,7 @@ CUresult dt_pinned_reserve(size_t bytes, const void *owner)
     bool enough;
 
     if (room < bytes)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return DT_CUDA_NO_HOST_MEMORY;
     pthread_mutex_lock(&dti_pinned.mutex);
     forget_gone_locked();
     enough = reserve_locked(room, owner);

@@ -51,10 +51,10 @@ dt_result_t dt_gpu_coll_error(const struct dt_comm *c, struct dt_coll_error *t,
     char why[DT_CUDA_TEXT];
 
     dt_cuda_await_exit(error);
-    dt_coll_error(t, DT_ERR_CUDA, (uint32_t)c->world->rank);
-    dt_fail(DT_ERR_CUDA, "%s", dt_cuda_describe(function, error, why));
+    dt_coll_error(t, dt_cuda_code(error), (uint32_t)c->world->rank);
+    dt_fail(t->code, "%s", dt_cuda_describe(function, error, why));
     t->why = dt_last_error();
-    return DT_ERR_CUDA;
+    return t->code;
 }
 
 static dt_result_t time_out(const struct dt_comm *c, struct dt_coll_error *t)

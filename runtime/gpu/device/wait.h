@@ -19,7 +19,7 @@ struct dt_coll_error;
 dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_coll_error *t, CUevent done,
                          uint64_t until_ns);
 /* Stores in t that a function of CUDA failed on this rank. The text is valid as long as above.
- * Returns DT_ERR_CUDA. */
+ * Returns t's code. */
 dt_result_t dt_gpu_coll_error(const struct dt_comm *c, struct dt_coll_error *t,
                               const char *function, CUresult error);
 /* Waits a moment for work that a failed call has left on the stream. Returns false if it is still

@@ -37,7 +37,7 @@ CUresult dt_gpu_words_open(struct dt_gpu_words *w, uint32_t ranks, int fd, const
 
     *function = "mmap";
     if (memory == MAP_FAILED)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return DT_CUDA_NO_HOST_MEMORY;
     *function = "cuMemHostRegister";
     result = cuda->cuMemHostRegister_v2(memory, bytes,
                                         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);

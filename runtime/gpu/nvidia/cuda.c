@@ -83,12 +83,19 @@ const struct dt_cuda *dt_cuda(void)
     return dti_cuda.found;
 }
 
+dt_result_t dt_cuda_code(CUresult error)
+{
+    return error == DT_CUDA_NO_HOST_MEMORY ? DT_ERR_NOMEM : DT_ERR_CUDA;
+}
+
 const char *dt_cuda_describe(const char *function, CUresult error, char text[DT_CUDA_TEXT])
 {
     const struct dt_cuda *cuda = dt_cuda();
     const char *name = "?", *means = "unknown error";
 
-    if (cuda->cuGetErrorName(error, &name) || cuda->cuGetErrorString(error, &means))
+    if (error == DT_CUDA_NO_HOST_MEMORY)
+        snprintf(text, DT_CUDA_TEXT, "the process gets no memory, or no thread");
+    else if (cuda->cuGetErrorName(error, &name) || cuda->cuGetErrorString(error, &means))
         snprintf(text, DT_CUDA_TEXT, "%s: error %d", function, (int)error);
     else
         snprintf(text, DT_CUDA_TEXT, "%s: %s (%s)", function, means, name);

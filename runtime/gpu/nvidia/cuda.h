@@ -19,6 +19,12 @@ const struct dt_cuda *dt_cuda(void);
 
 enum { DT_CUDA_TEXT = 160 };
 
+/* In place of a result of the driver, which has none of this value: the process gets no memory or
+ * no thread. */
+#define DT_CUDA_NO_HOST_MEMORY ((CUresult)0x7fffffff)
+
+/* DT_ERR_CUDA; or DT_ERR_NOMEM for DT_CUDA_NO_HOST_MEMORY. */
+dt_result_t dt_cuda_code(CUresult error);
 /* Writes a text such as "cuEventQuery: an illegal memory access was encountered
  * (CUDA_ERROR_ILLEGAL_ADDRESS)". Returns text. */
 const char *dt_cuda_describe(const char *function, CUresult error, char text[DT_CUDA_TEXT]);

@@ -8,7 +8,7 @@ dt_result_t dt_cuda_fail(const char *name, const char *function, CUresult error)
     char text[DT_CUDA_TEXT];
 
     dt_cuda_await_exit(error);
-    return dt_fail(DT_ERR_CUDA, "%s: %s", name, dt_cuda_describe(function, error, text));
+    return dt_fail(dt_cuda_code(error), "%s: %s", name, dt_cuda_describe(function, error, text));
 }
 
 dt_result_t dt_cuda_check(const char *name)

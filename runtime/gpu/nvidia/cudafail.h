@@ -5,7 +5,8 @@
 #include "runtime/dtrun.h"
 #include "runtime/gpu/nvidia/abi_cuda.h"
 
-/* Returns DT_ERR_CUDA. The message is the name of the public call, then dt_cuda_describe's text. */
+/* Returns dt_cuda_code(error). The message is the name of the public call, then dt_cuda_describe's
+ * text. */
 dt_result_t dt_cuda_fail(const char *name, const char *function, CUresult error);
 /* Returns DT_ERR_CUDA if there is no driver or it lacks a function. */
 dt_result_t dt_cuda_check(const char *name);

@@ -288,6 +288,11 @@ size_t everycall_n(void)
     return 1 + collectives() + sizeof others / sizeof *others;
 }
 
+bool everycall_prepare(void)
+{
+    return true;
+}
+
 const char *everycall_name(size_t call)
 {
     if (call == 0)
