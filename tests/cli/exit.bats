@@ -409,6 +409,20 @@ UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05
     clean
 }
 
+# A whole list would push the hint behind it out of the message in a large job.
+@test "a long list of ranks that have exited or still run is shortened" {
+    ten_have_ended() { [ "$(grep -c 'ended: code 0' "$ERR")" = 10 ]; }
+    dtrun_start_clock --verbose -np 20 sh -c '[ $((DTRUN_RANK % 2)) = 0 ] || exec sleep 600'
+    await ten_have_ended
+    expire_timer 60
+    await has_line "a rank exited" "$ERR"
+    err_has "exited: 0,2,4,6,8,10,12,14,...,18; still running: 1,3,5,7,9,11,13,15,...,19 (--exit-grace SECONDS ends such a job)"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    clean
+}
+
 @test "a minute after the first rank has exited with 0, dtrun reports once which ranks have exited" {
     dtrun_start_clock -np 4 sh -c "$UNEVEN"
     out_has 3 up # the hosts' minute for their start is no longer looked at

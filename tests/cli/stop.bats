@@ -694,7 +694,7 @@ has_children() { # N
     expire_timer 600
     dtrun_wait
     code_is 124
-    err_has "dtrun: the time limit of 600 s is over; stopping the ranks that are still running: 0, 2-3"
+    err_has "dtrun: the time limit of 600 s is over; stopping the ranks that are still running: 0,2-3"
     err_lines 1
     clean
 }

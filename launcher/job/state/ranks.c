@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/watch/words.h"
 #include "runtime/wire/msg.h"
 
 void dt_ranks_init(struct dt_ranks *r, uint32_t np, uint32_t nprocs)
@@ -75,20 +76,14 @@ uint32_t dt_ranks_alive(const struct dt_ranks *r)
 
 void dt_ranks_words(const struct dt_ranks *r, bool alive, struct dt_strbuf *out)
 {
-    const char *comma = "";
+    struct dt_u32s list = { dt_xcalloc(r->np, sizeof *list.v), 0 };
 
     for (uint32_t i = 0; i < r->np; i++) {
-        uint32_t first = i;
-
-        if (is_alive(r, i) != alive)
-            continue;
-        while (i + 1 < r->np && is_alive(r, i + 1) == alive)
-            i++;
-        dt_strbuf_printf(out, "%s%u", comma, first);
-        if (i > first)
-            dt_strbuf_printf(out, "-%u", i);
-        comma = ", ";
+        if (is_alive(r, i) == alive)
+            list.v[list.n++] = i;
     }
+    dt_words_list(out, &list);
+    free(list.v);
 }
 
 void dt_ranks_free(struct dt_ranks *r)

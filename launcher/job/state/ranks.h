@@ -46,7 +46,7 @@ void dt_ranks_hello(struct dt_ranks *r, uint32_t number, uint16_t port);
 void dt_ranks_mpi(struct dt_ranks *r, uint32_t number, bool inside);
 void dt_ranks_end(struct dt_ranks *r, uint32_t number, const struct dt_death *end);
 uint32_t dt_ranks_alive(const struct dt_ranks *r); /* without auxiliaries */
-/* Writes the ranks that run (alive) or those that do not, as in "0, 2-3". */
+/* Writes the ranks that run (alive) or those that do not, as dt_words_list does. */
 void dt_ranks_words(const struct dt_ranks *r, bool alive, struct dt_strbuf *out);
 void dt_ranks_free(struct dt_ranks *r);
 
