@@ -1,9 +1,10 @@
 #include "launcher/base/log.h"
 
 #include <stdarg.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
 #include "launcher/base/utf8.h"
 
@@ -44,11 +45,10 @@ void dt_log_tame(char *text)
 /* Each line is one write, so that lines of several processes on one terminal never mix. */
 static void say(const char *fmt, va_list ap)
 {
+    char *text = dt_xvasprintf(fmt, ap);
     struct dt_strbuf b = { 0 };
-    char text[4096];
     ssize_t n;
 
-    vsnprintf(text, sizeof text, fmt, ap);
     dt_log_tame(text);
     dt_strbuf_printf(&b, "dtrun: %s\n", text);
     if (sink_f) {
@@ -58,6 +58,7 @@ static void say(const char *fmt, va_list ap)
         (void)n;
     }
     dt_strbuf_free(&b);
+    free(text);
 }
 
 void dt_say(const char *fmt, ...)

@@ -162,6 +162,30 @@ static void control_characters_are_replaced_and_text_is_not(void **state)
     }
 }
 
+static void keep_line(void *arg, const char *line, size_t n)
+{
+    char **kept = arg;
+
+    *kept = strndup(line, n);
+}
+
+/* As when thousands of hosts wait for the same: what for comes after their names. */
+static void a_long_message_is_printed_whole(void **state)
+{
+    static char names[100000];
+    char *line = NULL;
+
+    (void)state;
+    memset(names, 'n', sizeof names - 1);
+    dt_log_set_sink(keep_line, &line);
+    dt_say("%s: %s", names, "connect");
+    dt_log_set_sink(NULL, NULL);
+    assert_non_null(line);
+    assert_int_equal(strlen(line), strlen("dtrun: : connect\n") + strlen(names));
+    assert_string_equal(line + strlen(line) - strlen("n: connect\n"), "n: connect\n");
+    free(line);
+}
+
 static void slurp_reads_whole_files_up_to_its_limit(void **state)
 {
     char path[] = "/tmp/dtrun-slurp-XXXXXX";
@@ -291,6 +315,7 @@ int main(void)
         cmocka_unit_test(control_characters_are_replaced_and_text_is_not),
         cmocka_unit_test(programs_are_searched_for_in_path),
         cmocka_unit_test(descriptors_are_closed_also_where_close_range_is_missing),
+        cmocka_unit_test(a_long_message_is_printed_whole),
         cmocka_unit_test(slurp_reads_whole_files_up_to_its_limit),
     };
 
