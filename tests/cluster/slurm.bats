@@ -115,6 +115,17 @@ gpus_in() { # OPTION OF salloc...
     done
 }
 
+# Slurm 25.11.2 reads "PID (program" by a format with %39c, for which glibc 2.43 wants all 39 characters.
+slurm_reads_no_memory() {
+    local plugins
+
+    plugins=$(in_lab scontrol show config | awk '$1 == "PluginDir" { print $3 }')
+    grep -qsF '%d (%39c' "${plugins%%:*}/jobacct_gather_linux.so" || return
+    python3 -c '
+from ctypes import *
+exit(CDLL(None).sscanf(b"1 (init", b"%d (%39c", byref(c_int()), create_string_buffer(40)) == 2)'
+}
+
 @test "ranks have the limits of their Slurm step, which accounts for their memory" {
     steps_have_memory() { # of the ranks: an agent alone takes a tenth of this
         in_lab sstat -n -P -a -j "$JOB" -o MaxRSS >"$BATS_TEST_TMPDIR/rss"
@@ -131,9 +142,10 @@ while not os.path.exists(os.environ["LAB"] + "/measured"): time.sleep(0.1)
     await ranks_say up
     JOB=$(in_lab squeue -h -o %i)
     [ "$(grep -cx 'core 12288' "$OUT")" = 4 ]
-    await steps_have_memory
+    slurm_reads_no_memory || await steps_have_memory
     touch "$LAB/measured"
     wait "$BACKGROUND"
+    ! slurm_reads_no_memory || skip "this Slurm measures no memory with this glibc"
 }
 
 @test "dtrun exits with a failed rank's exit code, and the message names its node" {
