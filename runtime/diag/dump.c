@@ -153,7 +153,7 @@ static dt_result_t write_file(const char *path, const char *text, size_t bytes)
     int fd = dt_fd_high(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     int error = fd >= 0 && dt_write_all(fd, text, bytes) == 0 ? 0 : errno;
 
-    if (fd >= 0 && close(fd) < 0 && !error)
+    if (fd >= 0 && close(fd) < 0 && errno != EINTR && !error)
         error = errno;
     return error ? dt_fail_errno(DT_ERR_IO, error, "the flight recorder's dump %s", path) : DT_OK;
 }

@@ -139,6 +139,58 @@ static dt_result_t requests(void)
     return check(r, in, FEW, last_at);
 }
 
+static int32_t previous_at(size_t i)
+{
+    return given((me + size - 1) % size, i);
+}
+
+static dt_result_t wait_in_every_way(dt_request_t request[2])
+{
+    size_t index;
+    dt_result_t r = dt_wait_any(request, 2, &index);
+    int done = 0;
+
+    for (int i = 0; r == DT_OK && !done && i < 3; i++)
+        r = dt_test(&request[!index], &done);
+    if (r == DT_OK && !done)
+        r = dt_wait_for(&request[!index], 0.001, &done);
+    return r;
+}
+
+/* Round all ranks. After a failure that ends no communicator, the other ranks would wait for this
+ * one in their next call. */
+static dt_result_t background_sends(size_t n)
+{
+    dt_request_t request[2] = { { 0 }, { 0 } };
+    dt_result_t r, waited;
+
+    give(n);
+    r = dt_irecv(DT_WORLD, out, n, DT_I32, (me + size - 1) % size, &request[0]);
+    if (r == DT_OK)
+        r = dt_isend(DT_WORLD, in, n, DT_I32, (me + 1) % size, &request[1]);
+    if (r == DT_OK)
+        r = wait_in_every_way(request);
+    if (r != DT_OK)
+        (void)dt_comm_abort(DT_WORLD);
+    waited = dt_wait_all(request, 2);
+    return check(r == DT_OK ? waited : r, out, n, previous_at);
+}
+
+static dt_result_t few_sends(void)
+{
+    return background_sends(FEW);
+}
+
+static dt_result_t many_sends(void)
+{
+    return background_sends(MANY);
+}
+
+static dt_result_t dump(void)
+{
+    return dt_recorder_dump("/dev/null");
+}
+
 static dt_result_t bucket(void)
 {
     dt_bucket_t *b;
@@ -264,6 +316,9 @@ static const struct other {
 } others[] = {
     { "all-reduce of few", all_reduce_few },
     { "requests", requests },
+    { "sends of few", few_sends },
+    { "sends of many", many_sends },
+    { "dump", dump },
     { "bucket", bucket },
     { "split", split },
     { "adasum", adasum },
