@@ -98,7 +98,7 @@ static int sum_in(MPI_Group group, const char *tag, int value)
 
 static void use_session(int rank, int size)
 {
-    int half[3] = { rank % 2, size - 2 + rank % 2, 2 }, of_all, of_half;
+    int half[3] = { rank % 2, size - 1, 2 }, of_all, of_half;
     MPI_Group all, some;
     MPI_Session session;
 
