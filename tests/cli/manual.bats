@@ -121,3 +121,17 @@ messages() {
     dtrun -np 1 "$DTRUN_BUILD/examples/hello" 2>"$BATS_TEST_TMPDIR/err"
     [ -s "$BATS_TEST_TMPDIR/err" ]
 }
+
+@test "no document is longer than a reader's patience" {
+    while read -r document most; do
+        [ "$(wc -l <"$document")" -le "$most" ] || { echo "$document has more than $most lines"; false; }
+    done <<'END'
+README.md 150
+ARCHITECTURE.md 200
+NEWS.md 40
+CONTRIBUTING.md 80
+docs/performance.md 150
+docs/collectives.md 150
+docs/tuning.md 80
+END
+}
