@@ -441,7 +441,7 @@ dt_result_t dt_agentlink_limit(struct dt_agentlink *l, uint32_t ms)
     return send_message(l, &msg);
 }
 
-/* No rank: 1 more is 0. */
+/* The giver of a segment that the agent makes: the message holds giver + 1, which is then 0. */
 enum { NOBODY = -1 };
 
 static dt_result_t map_memory(const struct dt_reply *memory, uint32_t members, uint32_t size,

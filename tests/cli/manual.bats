@@ -122,7 +122,7 @@ messages() {
     [ -s "$BATS_TEST_TMPDIR/err" ]
 }
 
-@test "no document is longer than a reader's patience" {
+@test "each document keeps to its maximum number of lines" {
     while read -r document most; do
         [ "$(wc -l <"$document")" -le "$most" ] || { echo "$document has more than $most lines"; false; }
     done <<'END'

@@ -173,7 +173,7 @@ static size_t id_of(const pmix_info_t *results, size_t n)
     return 0;
 }
 
-/* Of the ranks first, first + step, ... */
+/* Forms a group of the ranks first, first + step, ... and ends it. */
 static void form_group(const char *name, uint32_t first, uint32_t step)
 {
     uint32_t n = (size_of_job() - first + step - 1) / step, next = dti_me.rank + step;

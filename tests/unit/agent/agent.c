@@ -391,7 +391,7 @@ static void ranks_wait_for_go(void **state)
     assert_int_equal(agent_end(a), 0);
 }
 
-/* No program could handle it yet. A batch system may send it to all processes of a host. */
+/* A batch system may send SIGUSR1 to every process of a host before any rank runs its program. */
 static void a_rank_that_waits_for_go_does_not_die_of_sigusr1(void **state)
 {
     struct agent *a = *state;

@@ -169,7 +169,7 @@ static void keep_line(void *arg, const char *line, size_t n)
     *kept = strndup(line, n);
 }
 
-/* As when thousands of hosts wait for the same: what for comes after their names. */
+/* A message names thousands of hosts first, and then what they wait for. */
 static void a_long_message_is_printed_whole(void **state)
 {
     static char names[100000];
