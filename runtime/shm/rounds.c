@@ -23,7 +23,7 @@ enum {
     COPY_CHUNK = 256 * 1024, /* bytes copied between two checks for a stop */
     SPINS = 2000,            /* polls before yielding: some tens of microseconds */
     YIELDS = 200,            /* yields after that, before a sleep */
-    YIELDS_CROWDED = 50,     /* yields before a sleep if ranks share CPUs */
+    YIELDS_PACKED = 50,      /* the same if each CPU has several ranks */
     OUTLAST_YIELDS = 200,    /* polls of dt_shm_outlast, each with a yield */
     OUTLAST_RESTS = 1000,    /* later polls, each with a rest of a millisecond */
 };
@@ -51,7 +51,7 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
     s->packed = false;
     s->cpu = 0;
     s->spins = 0;
-    s->yields = YIELDS_CROWDED;
+    s->yields = YIELDS_PACKED;
     s->small = small_limit(s);
     s->round = 0;
     s->fixed_max = FIXED_MAX;
@@ -92,7 +92,7 @@ void dt_shm_choose_wait(struct dt_shm *s)
     s->crowded = s->n > cpus;
     s->packed = s->n >= 2 * cpus;
     s->spins = s->crowded ? 0 : SPINS;
-    s->yields = s->crowded ? YIELDS_CROWDED : YIELDS;
+    s->yields = s->packed ? YIELDS_PACKED : YIELDS;
     s->fixed_max = s->crowded ? place_bytes(s) : FIXED_MAX;
     s->small = small_limit(s);
 }

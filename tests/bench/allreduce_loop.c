@@ -1,7 +1,8 @@
 /* The all-reduce of one library, measured alike for all: f32 sums, out of place, back-to-back
  * calls, the mean over all ranks. With -DUSE_MPI it measures an MPI library, otherwise libdtrun.
  *
- *     allreduce MINBYTES MAXBYTES FACTOR SECONDS    lines "BYTES MICROSECONDS", from rank 0
+ *     allreduce MINBYTES MAXBYTES FACTOR SECONDS    lines "BYTES MICROSECONDS", from rank 0; before
+ *                                                   the first size, calls for twice the SECONDS
  *     allreduce ... SECONDS shared                  the same in memory from dt_mem_alloc
  *     allreduce each CALLS                          lines "BYTES P50 P99": percentiles of the
  *                                                   microseconds of single calls of 4 B to 4 KiB
@@ -101,7 +102,7 @@ static void end(void)
 }
 #endif
 
-enum { LEAST_CALLS = 8, MOST_CALLS = 100000, TRIES = 3 };
+enum { LEAST_CALLS = 8, MOST_CALLS = 1000000, WARMING_CALLS = 100, TRIES = 3 };
 
 static double seconds(clockid_t clock)
 {
@@ -136,6 +137,13 @@ static int calls_in(double wanted, const float *in, float *out, size_t count)
     return calls < LEAST_CALLS ? LEAST_CALLS : calls > MOST_CALLS ? MOST_CALLS : (int)calls;
 }
 
+/* The kernel takes up to a second to spread ranks that share cores. */
+static void warm_up(double length, const float *in, float *out)
+{
+    for (double ran = 0; ran < length;)
+        ran += agree(repeat(in, out, 1, WARMING_CALLS), true) * WARMING_CALLS;
+}
+
 static float *zeros(size_t bytes, bool shared)
 {
     float *p = shared ? allocate_shared(bytes) : aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
@@ -150,10 +158,12 @@ static void measure(int rank, int size, char **args, bool shared)
     size_t least = strtoul(args[0], NULL, 10), most = strtoul(args[1], NULL, 10);
     size_t factor = strtoul(args[2], NULL, 10);
     float *in = zeros(most, shared), *out = zeros(most, shared);
+    double wanted = atof(args[3]);
 
+    warm_up(2 * wanted, in, out);
     for (size_t bytes = least; bytes <= most; bytes *= factor) {
         size_t count = bytes / sizeof *in;
-        int calls = calls_in(atof(args[3]), in, out, count);
+        int calls = calls_in(wanted, in, out, count);
         double mean = agree(repeat(in, out, count, calls), false) / size;
 
         if (rank == 0)

@@ -28,7 +28,8 @@ enum {
     MOST_RANKS = 64,
     PLACES = 4, /* for chunks: lines that another core has just read are slow to write */
     LEAST_CALLS = 8,
-    MOST_CALLS = 100000,
+    MOST_CALLS = 1000000,
+    WARMING_CALLS = 100,
     TRIES = 3,
 };
 
@@ -181,19 +182,33 @@ static double repeat(const float *in, float *out, size_t count, int times)
            times;
 }
 
+/* The first process's value, in all processes. Each adds up in another order, but zeros round
+ * nothing. */
+static double of_first(double value)
+{
+    float in = me == 0 ? (float)value : 0, out;
+
+    sum(&in, &out, 1);
+    return (double)out;
+}
+
 /* All processes use the same number. */
 static int calls_in(double wanted, const float *in, float *out, size_t count)
 {
-    float calls = 0;
+    double calls = 0;
 
     for (int i = 0; i < TRIES; i++) {
-        float took = (float)repeat(in, out, count, LEAST_CALLS / 2), together, fit;
+        double fit = wanted / of_first(repeat(in, out, count, LEAST_CALLS / 2));
 
-        sum(&took, &together, 1);
-        fit = (float)wanted * (float)ranks / together;
         calls = fit > calls ? fit : calls;
     }
     return calls < LEAST_CALLS ? LEAST_CALLS : calls > MOST_CALLS ? MOST_CALLS : (int)calls;
+}
+
+static void warm_up(double length, const float *in, float *out)
+{
+    for (double ran = 0; ran < length;)
+        ran += of_first(repeat(in, out, 1, WARMING_CALLS)) * WARMING_CALLS;
 }
 
 static void measure(size_t bytes, const float *in, float *out, double wanted)
@@ -229,9 +244,11 @@ static void measure_all(char **args)
 {
     size_t most = strtoul(args[1], NULL, 10), factor = strtoul(args[2], NULL, 10);
     float *in = zeros(most), *out = zeros(most);
+    double wanted = atof(args[3]);
 
+    warm_up(2 * wanted, in, out);
     for (size_t bytes = strtoul(args[0], NULL, 10); bytes <= most; bytes *= factor)
-        measure(bytes, in, out, atof(args[3]));
+        measure(bytes, in, out, wanted);
     free(in);
     free(out);
 }
