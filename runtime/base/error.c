@@ -1,5 +1,6 @@
 #include "runtime/base/error.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,12 +20,14 @@ static _Thread_local dt_error_info_t dti_last = { .size = sizeof dti_last,
 /* Writes numbers as in C: the program's locale may have a decimal comma. */
 static void format(char text[DT_ERROR_TEXT], const char *fmt, va_list ap)
 {
+    int error = errno;
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = uselocale(c);
 
     vsnprintf(text, DT_ERROR_TEXT, fmt, ap);
     uselocale(before);
     if (c)
         freelocale(c);
+    errno = error;
 }
 
 /* A refusal begins with the name of the refused call. Other failures name their call later. */

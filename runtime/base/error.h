@@ -10,7 +10,7 @@
 
 enum { DT_ERROR_TEXT = sizeof((dt_error_info_t *)NULL)->message };
 
-/* Sets this thread's dt_last_error. Returns result. */
+/* Sets this thread's dt_last_error, and leaves errno as it is. Returns result. */
 dt_result_t dt_fail(dt_result_t result, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The same for a failed system call: appends ": " and the meaning of the errno "error", and sets

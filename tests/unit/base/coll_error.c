@@ -1,14 +1,16 @@
-/* How errors describe calls. */
+/* How errors describe calls, and what a failure leaves alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "runtime/base/coll_error.h"
+#include "runtime/base/error.h"
 
 static void a_call_is_described_by_its_traits(void **state)
 {
@@ -104,12 +106,22 @@ static void other_counts_have_another_hash(void **state)
     assert_true(dt_counts_hash(lists[0], 2) != dt_counts_hash(lists[0], 3));
 }
 
+/* Callers look at errno after a function that has described its failure. */
+static void describing_a_failure_leaves_errno(void **state)
+{
+    (void)state;
+    errno = ENOENT;
+    dt_fail_errno(DT_ERR_IO, errno, "%ls", L"\x20ac"); /* no character of the locale C */
+    assert_int_equal(errno, ENOENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_is_described_by_its_traits),
         cmocka_unit_test(only_numbers_with_a_row_are_known),
         cmocka_unit_test(other_counts_have_another_hash),
+        cmocka_unit_test(describing_a_failure_leaves_errno),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
