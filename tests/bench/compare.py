@@ -6,7 +6,7 @@
 A COMMAND runs by itself, or by bash if it needs a shell. In each round every command runs once, and each
 round begins with another command, so that disturbances of the machine affect all alike. Unless there is only one
 round, an extra one comes first and is not counted: it warms caches and sends agents. A command that fails ends the
-whole measurement.
+whole measurement. One that takes longer than two minutes is ended and left out, with a message.
 
 The table has, for each command, the median and the quartiles of the wall time, the median of the CPU time of
 the whole machine (because SSH servers are no children of the command), and the median over the rounds of the
@@ -14,6 +14,7 @@ first command's time divided by this one's.
 """
 import os
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import time
 
 SHELL_SIGNS = set("|&;<>()$`\\\"'*?[]#~\n")
 TICK = os.sysconf("SC_CLK_TCK")
+LIMIT_S = 120
 
 
 def argv_of(command):
@@ -37,28 +39,40 @@ def machine_cpu():
 
 
 def run(name, argv):
+    """Returns the seconds and the CPU time, or None if the command took too long."""
     cpu = machine_cpu()
     began = time.perf_counter()
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE)
+    # A session, so that a command that hangs can be ended with its children.
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, start_new_session=True) as command:
+        try:
+            errors = command.communicate(timeout=LIMIT_S)[1]
+        except subprocess.TimeoutExpired:
+            os.killpg(command.pid, signal.SIGKILL)
+            print(f"{name} is left out: it took longer than {LIMIT_S} s", file=sys.stderr)
+            return None
     seconds = time.perf_counter() - began
-    if done.returncode:
-        sys.exit(f"{name} failed ({done.returncode}): {shlex.join(argv)}\n"
-                 + done.stderr.decode(errors="replace"))
+    if command.returncode:
+        sys.exit(f"{name} failed ({command.returncode}): {shlex.join(argv)}\n"
+                 + errors.decode(errors="replace"))
     return seconds, machine_cpu() - cpu
 
 
 def measure(rounds, commands):
     """Returns for each name a list with a pair (seconds, cpu) for each round."""
-    names = list(commands)
-    times = {name: [] for name in names}
+    times = {name: [] for name in commands}
     warm = int(rounds > 1)
     for i in range(warm + rounds):
+        names = list(times)
         start = i % len(names)
         for name in names[start:] + names[:start]:
             pair = run(name, commands[name])
-            if i >= warm:
+            if pair is None:
+                del times[name]
+            elif i >= warm:
                 times[name].append(pair)
+        if not times:
+            sys.exit(1)
     return times
 
 
