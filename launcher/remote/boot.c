@@ -183,15 +183,17 @@ static void installed_command(struct dt_strbuf *command, const struct dt_boot *b
  * it, t a temporary file, which q removes, and w says why directories were rejected. The patterns
  * for the mode of a directory are split because ??- is a trigraph.
  *
- * The script does not trust a directory that others may write to. It tests a directory by running a
- * small script in it, because that shows whether files there may be executed, and by writing a file
- * of the agent's size, because the agent can be received only once. It finds an agent in the usual
- * place with as few processes as possible, because every job begins this way. It creates no home
- * directory: root could create one where another file system is to be mounted. */
+ * The script does not trust a directory that others may write to, nor one that another user than
+ * root can rename (o tells): root may have the HOME of the user that it was before. It tests a
+ * directory by running a small script in it, because that shows whether files there may be
+ * executed, and by writing a file of the agent's size, because the agent can be received only once.
+ * It finds an agent in the usual place with as few processes as possible, because every job begins
+ * this way. It creates no home directory: root could create one where another file system is to be
+ * mounted. */
 static const char push_script[] =
     "exec /bin/sh -c '" CHECK_STDIO "{ read m </proc/sys/kernel/arch;} 2>/dev/null||m=$(uname -m);"
     "n=%6$s;d=$HOME/.cache/dtrun;f=$d/%2$s;"
-    "if [ -z \"$n\" ]&&[ -x \"$f\" ]&&[ -O \"$d\" ];then "
+    "if [ -z \"$n\" ]&&[ -x \"$f\" ]&&[ -O \"$d\" ]&&[ -O \"$d/..\" ]&&[ -O \"$HOME\" ];then "
     "set -- $(stat -c \"%%A %%s\" \"$d\" \"$f\" 2>/dev/null);"
     "case $m:$1:$4 in %1$s:drwx?-?"
     "?-?:%3$zu)echo \"DTRUN-CACHED $f\";exec \"$f\"%5$s;;esac;fi;"
@@ -199,6 +201,7 @@ static const char push_script[] =
     "case $m in %1$s);;*)"
     "echo \"DTRUN-FAIL this host is $m, but the dtrun-agent to be sent is for %1$s; "
     "install dtrun there and use --no-push\";exit 1;;esac;"
+    "o(){ set -- $(ls -ldn \"$1/\" 2>/dev/null);case $3 in $u|0);;*)false;;esac;};"
     "q(){ [ -z \"$t\" ]||rm -f \"$t\";};trap q 0;trap \"exit 1\" 1 2 13 15;"
     "for d in \"$HOME/.cache/dtrun\" \"$XDG_RUNTIME_DIR/dtrun\" \"/tmp/dtrun-$u\";do "
     "case $d in /dtrun|/.cache/dtrun)continue;;esac;"
@@ -207,6 +210,8 @@ static const char push_script[] =
     "case $1:$3 in drwx?-?"
     "?-?*:$u);;:)w=\"$w, $d cannot be created\";continue;;"
     "*)w=\"$w, $d is not yours alone\";continue;;esac;"
+    "case $d in /tmp/dtrun-$u);;*/.cache/dtrun)o \"$d/..\"&&o \"$HOME\";;*)o \"$d/..\";;esac||{ "
+    "w=\"$w, another user can rename $d\";continue;};"
     "f=$d/%2$s;"
     "[ -z \"$n\" ]&&[ -x \"$f\" ]&&[ $(wc -c <\"$f\") -eq %3$zu ]&&"
     "echo \"DTRUN-CACHED $f\"&&exec \"$f\"%5$s;"

@@ -139,15 +139,37 @@ limit_cache() { # SIZE
     head -c 100000 /dev/urandom >data
     export HOME="$T"
     limit_cache 4k
-    XDG_RUNTIME_DIR="$T" dtrun -np 1 --push data sh -c 'cd "${LD_LIBRARY_PATH%%:*}" && pwd && sha256sum <data'
+    mkdir -m 700 run
+    XDG_RUNTIME_DIR="$T/run" dtrun -np 1 --push data sh -c 'cd "${LD_LIBRARY_PATH%%:*}" && pwd && sha256sum <data'
     code_is 0
-    grep -q "^$T/dtrun-" "$OUT"
+    grep -q "^$T/run/dtrun-" "$OUT"
     grep -qF "$(sha256sum <data)" "$OUT"
     limit_cache 64k
     dtrun -np 1 --push data touch started
     code_is 125
     [ ! -e started ]
     grep -Eq "^dtrun: localhost: push data: $T/.cache/dtrun/.*: No space left on device; make room there, or make ~/.cache a link to another file system$" "$ERR"
+    clean
+}
+
+@test "files are pushed elsewhere if another user can replace what is in the home directory" {
+    [ "$(id -u)" = 0 ] || skip "needs root, to make directories of another user"
+    printf '#!/bin/sh\necho "${LD_LIBRARY_PATH%%%%:*}"\n' >program
+    chmod 755 program
+    mkdir -p home/.cache/dtrun
+    mkdir -m 700 run
+    export HOME="$T/home" XDG_RUNTIME_DIR="$T/run"
+    for dir in home home/.cache home/.cache/dtrun; do
+        chown 65534 "$dir"
+        dtrun -np 1 --push program ./program
+        code_is 0
+        grep -q "^$T/run/dtrun-" "$OUT"
+        chown 0 "$dir"
+    done
+    chown 65534 home/.cache run
+    dtrun -np 1 --push program ./program
+    code_is 0
+    grep -q "^/tmp/dtrun-" "$OUT"
     clean
 }
 

@@ -183,6 +183,26 @@ cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
     clean
 }
 
+@test "the agent is sent elsewhere if another user can replace what is in the home directory" {
+    local dir
+
+    [ "$(id -u)" = 0 ] || skip "needs root, to make directories of another user"
+    own_home
+    mkdir -m 700 run
+    export XDG_RUNTIME_DIR=$T/run
+    for dir in home home/.cache home/.cache/dtrun; do
+        dtrun --rsh './on-list %h' --no-tag -H a:1 sh -c 'readlink /proc/$PPID/exe'
+        code_is 0
+        [ "$(cat "$OUT")" = "$(cached_agent)" ]
+        chown 65534 "$dir"
+        dtrun --rsh './on-list %h' --no-tag -H a:1 sh -c 'readlink /proc/$PPID/exe'
+        code_is 0
+        grep -q "^$T/run/dtrun/dtrun-agent-" "$OUT"
+        chown 0 "$dir"
+    done
+    clean
+}
+
 @test "an agent that does not start even after it was replaced is sent once, not for ever" {
     own_home
     printf '#!/bin/sh\necho start >>"%s/starts"\nexit 3\n' "$T" >broken-agent

@@ -114,6 +114,28 @@ static void make_dir_above(const char *path)
     free(dir);
 }
 
+/* Returns whether only this user and root can rename what lies in the directory. */
+static bool is_ours(const char *dir, mode_t others)
+{
+    struct stat st;
+
+    return stat(dir, &st) == 0 && (st.st_uid == geteuid() || st.st_uid == 0) &&
+           !(st.st_mode & others);
+}
+
+/* Ranks run what was pushed, so no other user may be able to replace it. root may have the HOME or
+ * the XDG_RUNTIME_DIR of the user that it was before su or sudo. */
+static int check_parent(const char *parent, enum place place, struct dt_error *err)
+{
+    char *above = dt_xasprintf("%s/..", parent);
+    bool ours = place == IN_TMP || is_ours(parent, S_IWGRP | S_IWOTH);
+
+    if (place == IN_CACHE)
+        ours = ours && is_ours(above, 0) && is_ours(getenv("HOME"), 0);
+    free(above);
+    return ours ? 0 : dt_error_set(err, "%s: another user may change what lies there", parent);
+}
+
 /* Returns the directory in which the job's directory is to lie, or NULL. Creates it where it is
  * missing. The caller frees it. */
 static char *make_parent(enum place place)
@@ -176,7 +198,10 @@ static int try_place(char *dir, size_t size, enum place place, const char *job_i
 {
     char *parent = make_parent(place);
     char *name = dt_xasprintf("%s%s", place == IN_CACHE ? "" : "dtrun-", job_id);
-    int rc = parent ? make_in(parent, dir, size, name, err) : -1;
+    int rc = parent ? check_parent(parent, place, err) : -1;
+
+    if (rc == 0)
+        rc = make_in(parent, dir, size, name, err);
 
     free(name);
     free(parent);
