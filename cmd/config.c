@@ -66,10 +66,12 @@ int dt_config_text(struct dt_options *o, const char *name, const char *text, siz
     return rc;
 }
 
-static int take_file(struct dt_options *o, const char *path, struct dt_error *err)
+/* Options name commands that dtrun runs. So, like ssh, it does not read a file of another user just
+ * because HOME leads there, as it does for root after some kinds of su and sudo. */
+static int take_file(struct dt_options *o, const char *path, bool named, struct dt_error *err)
 {
     struct dt_strbuf text = { 0 };
-    int rc = dt_slurp(&text, path, CONFIG_BYTES_MAX, err);
+    int rc = (named ? dt_slurp : dt_slurp_own)(&text, path, CONFIG_BYTES_MAX, err);
 
     if (rc < 0) {
         err->exit_code = DT_EXIT_USAGE;
@@ -109,9 +111,9 @@ int dt_config_parse(struct dt_options *o, int argc, char **argv, struct dt_error
     dt_options_init(&typed);
     rc = dt_commandline_read(&typed, argc, argv, err);
     path = rc == 0 && !dt_options_ask_for_text(&typed) ? file_of(&typed) : NULL;
-    dt_options_free(&typed);
     if (rc == 0 && path)
-        rc = take_file(o, path, err);
+        rc = take_file(o, path, typed.config != NULL, err);
+    dt_options_free(&typed);
     free(path);
     if (rc == 0)
         rc = dt_commandline_read(o, argc, argv, err);

@@ -199,13 +199,36 @@ END
     [ "$status" -eq 2 ]
     [[ "$output" == *"--no-oversubscribe was given" ]]
     mkdir -p .config/dtrun
-    echo 'np = 3' >.config/dtrun/config
+    (umask 022 && echo 'np = 3' >.config/dtrun/config)
     dtrun --dry-run --json true >got
     [ "$(jq .np got)" -eq 3 ]
     dtrun -np 2 --dry-run --json true >got
     [ "$(jq .np got)" -eq 2 ]
     dtrun --config /dev/null --dry-run --json true >got
     [ "$(jq .np got)" -eq 1 ]
+}
+
+# It may name commands, as with --rsh.
+@test "a configuration file that another user can write to is refused, unless it is named" {
+    local why="another user may write to it; make it yours, with mode 644"
+
+    mkdir -p .config/dtrun
+    echo 'np = 3' >.config/dtrun/config
+    refused() {
+        run dtrun --dry-run true
+        [ "$status" -eq 2 ]
+        [ "$output" = "dtrun: configuration file $HOME/.config/dtrun/config: $why" ]
+        dtrun --config .config/dtrun/config --dry-run true
+    }
+    chmod 664 .config/dtrun/config
+    refused
+    chmod 646 .config/dtrun/config
+    refused
+    chmod 644 .config/dtrun/config
+    dtrun --dry-run true
+    [ "$(id -u)" = 0 ] || skip "the rest needs root, to make another user's file"
+    chown 65534 .config/dtrun/config
+    refused
 }
 
 @test "a relative path in a configuration file starts at the current directory, ~/ at the home directory" {
