@@ -11,12 +11,37 @@ static_assert(DT_SECRET_BYTES == crypto_auth_KEYBYTES, "the job's secret is the 
 
 enum {
     MAGIC = 0x54525444, /* "DTRT" */
-    PROTOCOL = 2,       /* of this handshake and the frames after it (dataframe.h) */
-    NONCE_AT = DT_AUTH_HELLO - DT_AUTH_NONCE,
+    PROTOCOL = 3,       /* of this handshake and the frames after it (dataframe.h) */
+    TAG_AT = DT_AUTH_HELLO - DT_AUTH_TAG,
+    NONCE_AT = TAG_AT - DT_AUTH_NONCE,
 };
 
+static const char CALLER[8] = "call";
 static const char LISTENER[8] = "listen";
 static const char CONNECTOR[8] = "connect";
+
+/* What the hello's own tag authenticates: the role, and the hello with its nonce. */
+static void hello_text(uint8_t out[8 + TAG_AT], const uint8_t *hello)
+{
+    memcpy(out, CALLER, 8);
+    memcpy(out + 8, hello, TAG_AT);
+}
+
+static void sign_hello(const struct dt_auth *a, uint8_t *hello)
+{
+    uint8_t text[8 + TAG_AT];
+
+    hello_text(text, hello);
+    crypto_auth(hello + TAG_AT, text, sizeof text, a->secret);
+}
+
+static bool verify_hello(const struct dt_auth *a, const uint8_t *hello)
+{
+    uint8_t text[8 + TAG_AT];
+
+    hello_text(text, hello);
+    return crypto_auth_verify(hello + TAG_AT, text, sizeof text, a->secret) == 0;
+}
 
 void dt_auth_hello(const struct dt_auth *a, uint8_t hello[DT_AUTH_HELLO])
 {
@@ -31,6 +56,7 @@ void dt_auth_hello(const struct dt_auth *a, uint8_t hello[DT_AUTH_HELLO])
     dt_put_u32(&p, a->connection);
     dt_put_u64(&p, a->comm);
     randombytes_buf(hello + NONCE_AT, DT_AUTH_NONCE);
+    sign_hello(a, hello);
 }
 
 /* False: another protocol, or no hello at all. */
@@ -61,7 +87,8 @@ static bool hello_fits(const struct dt_auth *a, const uint8_t *hello)
     return read_hello(hello, &who) && who.generation == a->generation && who.peer == a->me &&
            who.purpose == a->purpose &&
            (a->peer == DT_AUTH_ANYBODY ||
-            (a->peer == who.me && a->comm == who.comm && a->connection == who.connection));
+            (a->peer == who.me && a->comm == who.comm && a->connection == who.connection)) &&
+           (a->purpose == DT_AUTH_AGENTS || verify_hello(a, hello));
 }
 
 /* What both sides authenticate: the role, the hello with its nonce, and the listener's nonce. */

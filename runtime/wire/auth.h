@@ -4,12 +4,16 @@
  *     connecting side                       listening side
  *     hello: sender, receiver, generation,
  *            communicator, connection,
- *            nonce                   ->
+ *            nonce, tag              ->
  *                                    <-     answer: nonce, proof over hello and both nonces
  *     proof over the same            ->
  *
  * A proof is a crypto_auth tag under the job's secret. It contains the role, so that one side's
- * proof cannot be replayed as the other's. The fresh nonces prevent replays of old proofs. */
+ * proof cannot be replayed as the other's. The fresh nonces prevent replays of old proofs.
+ *
+ * A rank has room for few callers, so it does not even answer those whose hello has a wrong tag.
+ * They would otherwise keep the job's own ranks out. An agent has room for many; a caller from
+ * another job learns from its answer that it has called the wrong one. */
 #ifndef DT_WIRE_AUTH_H
 #define DT_WIRE_AUTH_H
 
@@ -22,7 +26,7 @@
 enum {
     DT_AUTH_NONCE = 32,
     DT_AUTH_TAG = 32,
-    DT_AUTH_HELLO = 36 + DT_AUTH_NONCE,
+    DT_AUTH_HELLO = 36 + DT_AUTH_NONCE + DT_AUTH_TAG,
     DT_AUTH_ANSWER = DT_AUTH_NONCE + DT_AUTH_TAG,
     DT_AUTH_PROOF = DT_AUTH_TAG,
 };
@@ -50,7 +54,8 @@ void dt_auth_hello(const struct dt_auth *a, uint8_t hello[DT_AUTH_HELLO]);
 bool dt_auth_prove(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
                    const uint8_t answer[DT_AUTH_ANSWER], uint8_t proof[DT_AUTH_PROOF]);
 
-/* Listening side: false if the hello is not from this job, generation and pair. */
+/* Listening side: false if the hello is not from this generation and pair, or for ranks this job.
+ */
 bool dt_auth_answer(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
                     uint8_t answer[DT_AUTH_ANSWER]);
 bool dt_auth_check(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],

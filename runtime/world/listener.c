@@ -173,13 +173,16 @@ static void advance_handshake(struct dt_listener *d, struct dt_listener_pending 
 }
 
 /* How long the peer has sent nothing. Peers that waited to be accepted have had time to send. 0:
- * the kernel does not know. */
-static int64_t silence_ms(int fd)
+ * the kernel does not know. Ranks send their hello at once and whole: a peer that has sent a part
+ * of one perhaps only wants to look busy. */
+static int64_t silence_ms(const struct dt_handshake *s)
 {
     struct tcp_info info = { 0 };
     socklen_t len = sizeof info;
 
-    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 ? info.tcpi_last_ack_recv : 0;
+    if (s->at > 0)
+        return SETTLE_MS;
+    return getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 ? info.tcpi_last_ack_recv : 0;
 }
 
 /* Accepts at most a queue's length, so that a peer that keeps connecting cannot hold up this
@@ -201,7 +204,7 @@ static int accept_peers(struct dt_listener *d)
         g->deadline = dt_clock_ms() + GUEST_MS;
         advance_handshake(d, g);
         if (g->shake.fd >= 0 && dt_handshake_awaits_hello(&g->shake))
-            g->deadline -= silence_ms(fd);
+            g->deadline -= silence_ms(&g->shake);
     }
     return 0;
 }

@@ -67,7 +67,20 @@ static void other_peers_do_not_get_through(void **state)
     assert_int_equal(shake(&a, &callee, &x), HELLO);
     a = caller;
     a.secret[31]++;
-    assert_int_equal(shake(&a, &callee, &x), ANSWER);
+    assert_int_equal(shake(&a, &callee, &x), HELLO);
+}
+
+/* The caller learns that it has called an agent of another job. */
+static void an_agent_answers_another_secret(void **state)
+{
+    struct dt_auth a = caller, b = callee;
+    struct exchange x;
+
+    (void)state;
+    a.purpose = b.purpose = DT_AUTH_AGENTS;
+    assert_int_equal(shake(&a, &b, &x), THROUGH);
+    a.secret[31]++;
+    assert_int_equal(shake(&a, &b, &x), ANSWER);
 }
 
 /* An agent listens to all others of the job, but to no one else. */
@@ -91,7 +104,7 @@ static void any_peer_with_the_secret_may_get_through(void **state)
         assert_int_equal(who.generation, a.generation);
     }
     a.secret[0]++;
-    assert_int_equal(shake(&a, &host, &x), ANSWER);
+    assert_int_equal(shake(&a, &host, &x), HELLO);
     a = caller;
     a.generation++;
     assert_int_equal(shake(&a, &host, &x), HELLO);
@@ -103,13 +116,11 @@ static void any_peer_with_the_secret_may_get_through(void **state)
 /* A caller that does not check the answer still has to prove itself. */
 static void a_proof_needs_the_secret(void **state)
 {
-    struct dt_auth thief = caller;
     struct exchange x, old;
 
     (void)state;
     assert_int_equal(shake(&caller, &callee, &old), THROUGH);
-    thief.secret[0]++;
-    dt_auth_hello(&thief, x.hello);
+    memcpy(x.hello, old.hello, sizeof x.hello);
     assert_true(dt_auth_answer(&callee, x.hello, x.answer));
     memcpy(x.proof, old.proof, sizeof x.proof);
     assert_false(dt_auth_check(&callee, x.hello, x.answer, x.proof));
@@ -134,6 +145,9 @@ static void every_bit_counts(void **state)
     for (size_t i = 0; i < sizeof x.hello; i++) {
         y = x;
         y.hello[i] ^= 1;
+        assert_false(dt_auth_answer(&callee, y.hello, y.answer));
+        y = x;
+        y.hello[i] ^= 1;
         assert_false(dt_auth_check(&callee, y.hello, y.answer, y.proof));
     }
     for (size_t i = 0; i < sizeof x.proof; i++) {
@@ -148,6 +162,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_ranks_of_one_job_get_through),
         CHECKS("35", other_peers_do_not_get_through),
+        cmocka_unit_test(an_agent_answers_another_secret),
         cmocka_unit_test(any_peer_with_the_secret_may_get_through),
         CHECKS("35", a_proof_needs_the_secret),
         CHECKS("35", every_bit_counts),

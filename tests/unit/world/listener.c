@@ -165,16 +165,24 @@ static void strangers_are_refused(void **state)
     assert_int_equal(listener.n_accepted, 0);
 }
 
-/* A caller knows the protocol but not the secret. It does not check the listener's proof and makes
- * up its own. */
+static int connect_to_listener(void)
+{
+    int fd = dt_inet_connect("127.0.0.1", port);
+
+    assert_true(fd >= 0);
+    assert_int_equal(poll(&(struct pollfd){ fd, POLLOUT, 0 }, 1, PATIENCE), 1);
+    return fd;
+}
+
+/* A caller has recorded the hello of a rank, but does not know the secret. It does not check the
+ * listener's proof and makes up its own. */
 static void a_made_up_proof_is_refused(void **state)
 {
     const struct dt_auth a = caller(1, 0);
-    struct dt_handshake s = { .fd = dt_inet_connect("127.0.0.1", port) };
+    struct dt_handshake s = { .fd = connect_to_listener() };
     uint8_t hello[DT_AUTH_HELLO], answer[DT_AUTH_ANSWER], proof[DT_AUTH_PROOF] = { 0 };
 
     (void)state;
-    assert_int_equal(poll(&(struct pollfd){ s.fd, POLLOUT, 0 }, 1, PATIENCE), 1);
     dt_auth_hello(&a, hello);
     assert_int_equal(send(s.fd, hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
     while (recv(s.fd, answer, sizeof answer, MSG_PEEK) < (ssize_t)sizeof answer)
@@ -185,6 +193,41 @@ static void a_made_up_proof_is_refused(void **state)
         turn(&s);
     expect_end(s.fd);
     assert_int_equal(dt_listener_take(&listener, 0, 0, 1), -1);
+}
+
+/* More callers than there is room for. They know what a hello looks like, but not the secret, or
+ * send only a part of it. One look sends them away, without the moment that silent ones have. */
+static void callers_with_a_wrong_hello_keep_no_others_out(size_t bytes)
+{
+    enum { CROWD = 3 * DT_LISTENER_PENDING, TURNS = 8 };
+    struct dt_auth wrong = caller(1, 0), a = wrong;
+    uint8_t hello[DT_AUTH_HELLO];
+    int crowd[CROWD], fd;
+
+    wrong.secret[0]++;
+    dt_auth_hello(&wrong, hello);
+    for (int i = 0; i < CROWD; i++) {
+        crowd[i] = connect_to_listener();
+        assert_int_equal(send(crowd[i], hello, bytes, MSG_NOSIGNAL), bytes);
+    }
+    turns = 0;
+    fd = call(&a);
+    assert_in_range(turns, 1, TURNS);
+    expect_pair(dt_listener_take(&listener, 0, 0, 1), fd);
+    for (int i = 0; i < CROWD; i++)
+        close(crowd[i]);
+}
+
+static void callers_without_the_secret_keep_no_others_out(void **state)
+{
+    (void)state;
+    callers_with_a_wrong_hello_keep_no_others_out(DT_AUTH_HELLO);
+}
+
+static void callers_with_a_part_of_a_hello_keep_no_others_out(void **state)
+{
+    (void)state;
+    callers_with_a_wrong_hello_keep_no_others_out(1);
 }
 
 /* More silent callers than there is room for keep others out only for a moment. */
@@ -304,6 +347,9 @@ int main(void)
                                         teardown),
         CHECKS_SETUP_TEARDOWN("34, 35", strangers_are_refused, setup, teardown),
         CHECKS_SETUP_TEARDOWN("35", a_made_up_proof_is_refused, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("35", callers_without_the_secret_keep_no_others_out, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("35", callers_with_a_part_of_a_hello_keep_no_others_out, setup,
+                              teardown),
         CHECKS_SETUP_TEARDOWN("35", silent_callers_keep_no_others_out, setup, teardown),
         CHECKS_SETUP_TEARDOWN("35", many_silent_callers_are_sent_away_at_once, setup, teardown),
     };
