@@ -100,6 +100,24 @@ static bool is_stream(const char *path)
     return !S_ISREG(st.st_mode) || own_output(&st) >= 0;
 }
 
+enum link { NO_LINK, OWN_LINK, FOREIGN_LINK };
+
+static enum link link_at(const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st) < 0 || !S_ISLNK(st.st_mode))
+        return NO_LINK;
+    return st.st_uid == geteuid() || st.st_uid == 0 ? OWN_LINK : FOREIGN_LINK;
+}
+
+/* In a directory like /tmp, another user may have made it so that dtrun replaces one of this user's
+ * files. */
+static int refuse_link(struct dt_error *err, const char *path)
+{
+    return dt_error_usage(err, "--report %s: it is a symbolic link of another user", path);
+}
+
 static int check_writable(const char *path)
 {
     char *copy;
@@ -120,6 +138,8 @@ static int check_writable(const char *path)
 
 int dt_report_check(const char *path, struct dt_error *err)
 {
+    if (link_at(path) == FOREIGN_LINK)
+        return refuse_link(err, path);
     if (check_writable(path) == 0)
         return 0;
     return dt_error_usage(err, "--report %s: %s", path, strerror(errno));
@@ -127,10 +147,14 @@ int dt_report_check(const char *path, struct dt_error *err)
 
 int dt_report_write(const char *path, const char *text, struct dt_error *err)
 {
-    char *target = realpath(path, NULL); /* replaces the target of a link, not the link */
-    int rc =
-        is_stream(path) ? write_stream(path, text) : replace_file(target ? target : path, text);
+    enum link link = link_at(path);
+    char *target;
+    int rc;
 
+    if (link == FOREIGN_LINK)
+        return refuse_link(err, path);
+    target = link == OWN_LINK ? realpath(path, NULL) : NULL; /* replaces what a link names */
+    rc = is_stream(path) ? write_stream(path, text) : replace_file(target ? target : path, text);
     if (rc < 0)
         dt_error_set(err, "--report %s: %s", path, strerror(errno));
     free(target);

@@ -77,12 +77,16 @@ static int make_parents(char *name, struct dt_error *err)
     return 0;
 }
 
-/* Opens without blocking: a FIFO of that name would wait for its reader. */
+/* Opens without blocking: a FIFO of that name would wait for its reader. Follows no link: another
+ * user may have put it there, so that this user's file is emptied. */
 static int open_file(const char *name, struct dt_error *err)
 {
-    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    int fd = open(
+        name, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC, 0666);
     struct stat st;
 
+    if (fd < 0 && errno == ELOOP)
+        return dt_error_set(err, "--output-dir: %s: " NOT_REGULAR, name);
     if (fd < 0)
         return dt_error_set(err, "--output-dir: %s: %s", name, strerror(errno));
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
@@ -140,7 +144,7 @@ static int check_file(char *name, struct dt_error *err)
 {
     struct stat st;
 
-    if (stat(name, &st) < 0)
+    if (lstat(name, &st) < 0)
         return errno == ENOENT ? check_place(name, err)
                                : dt_error_set(err, "--output-dir: %s: %s", name, strerror(errno));
     if (!S_ISREG(st.st_mode))

@@ -147,20 +147,28 @@ static struct dt_dump_about dump_about(const struct dt_world *w, const char *why
                                    .wall = dt_clock_read(CLOCK_REALTIME) };
 }
 
+/* A dump of this rank. */
+struct dump_file {
+    const char *path;
+    bool json;
+    int nofollow; /* O_NOFOLLOW, or 0 if the program has named the file */
+};
+
 /* Usually one write(2): the process may be about to be killed. */
-static dt_result_t write_file(const char *path, const char *text, size_t bytes)
+static dt_result_t write_file(const struct dump_file *f, const char *text, size_t bytes)
 {
-    int fd = dt_fd_high(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    int fd =
+        dt_fd_high(open(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | f->nofollow, 0666));
     int error = fd >= 0 && dt_write_all(fd, text, bytes) == 0 ? 0 : errno;
 
     if (fd >= 0 && close(fd) < 0 && errno != EINTR && !error)
         error = errno;
-    return error ? dt_fail_errno(DT_ERR_IO, error, "the flight recorder's dump %s", path) : DT_OK;
+    return error ? dt_fail_errno(DT_ERR_IO, error, "the flight recorder's dump %s", f->path)
+                 : DT_OK;
 }
 
 /* Reads the calls before the clock: no call in the dump begins after it. */
-static dt_result_t write_dump(const struct dt_world *w, const char *path, bool json,
-                              const char *why)
+static dt_result_t write_dump(const struct dt_world *w, const struct dump_file *f, const char *why)
 {
     struct dt_record *records;
     size_t n = dt_recorder_read(&records), bytes = 0;
@@ -170,9 +178,9 @@ static dt_result_t write_dump(const struct dt_world *w, const char *path, bool j
     dt_result_t r = DT_ERR_NOMEM;
 
     if (out)
-        (json ? dt_dump_json : dt_dump_text)(out, &a, records, n);
+        (f->json ? dt_dump_json : dt_dump_text)(out, &a, records, n);
     if (out && fclose(out) == 0)
-        r = write_file(path, text, bytes);
+        r = write_file(f, text, bytes);
     else
         dt_fail(r, "dt_recorder_dump: out of memory");
     free(text);
@@ -180,7 +188,7 @@ static dt_result_t write_dump(const struct dt_world *w, const char *path, bool j
     return r;
 }
 
-/* Writes both forms into the configured directory. */
+/* Writes both forms into the configured directory. Another user may have put links there. */
 static dt_result_t write_dumps(const struct dt_world *w, const char *why)
 {
     static const char *const suffixes[] = { "txt", "jsonl" };
@@ -191,7 +199,7 @@ static dt_result_t write_dumps(const struct dt_world *w, const char *why)
 
         snprintf(path, sizeof path, "%s/rank.%05d.%u.%s", w->settings.recorder, w->rank,
                  w->generation, suffixes[json]);
-        r = write_dump(w, path, json, why);
+        r = write_dump(w, &(struct dump_file){ path, json, O_NOFOLLOW }, why);
     }
     return r;
 }
@@ -253,7 +261,7 @@ dt_result_t dt_dump_now(const struct dt_world *w, const char *path)
         return dt_fail(DT_ERR_STATE, "dt_recorder_dump: nothing is recorded (" DT_ENV_RECORDER_CALLS
                                      "=0, or recorder_calls of dt_init_with)");
     if (path)
-        return write_dump(w, path, ends_in(path, ".jsonl"), "");
+        return write_dump(w, &(struct dump_file){ path, ends_in(path, ".jsonl"), 0 }, "");
     if (*w->settings.recorder)
         return write_dumps(w, "");
     return dt_fail(DT_ERR_ARG, "dt_recorder_dump: no path was given, and there is no directory for "

@@ -191,7 +191,10 @@ does_without_smi() { # LEASE
     [ "$(ls -d new* rank* there/* 2>/dev/null) $(cat there/*)" = "there/rank.00000.out kept" ]
     mkfifo there/rank.00001.err
     echo >file
-    for case in 'there:there/rank.00001.err: it exists and is not a regular file' \
+    mkdir linked
+    ln -s ../file linked/rank.00000.out
+    for case in 'linked:linked/rank.00000.out: it exists and is not a regular file' \
+        'there:there/rank.00001.err: it exists and is not a regular file' \
         'file:file/rank.00000.out: Not a directory' \
         'file/a/%r:file/a/00000.out: Not a directory'; do
         dtrun --check -np 2 --output-dir "${case%%:*}"

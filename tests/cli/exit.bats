@@ -485,6 +485,22 @@ r.json" ]
     done
 }
 
+@test "a report does not replace what a link of another user names" {
+    [ "$(id -u)" = 0 ] || skip "needs root, to make another user's link"
+    echo kept >mine
+    ln -s mine link
+    chown -h 65534 link
+    dtrun --report link -np 1 touch started
+    code_is 2
+    err_has "dtrun: --report link: it is a symbolic link of another user"
+    [ ! -e started ]
+    dtrun --report later -np 1 sh -c 'ln -s mine later && chown -h 65534 later'
+    code_is 125
+    err_has "dtrun: --report later: it is a symbolic link of another user"
+    [ "$(cat mine)" = kept ]
+    clean
+}
+
 @test "a report that cannot be written at the end fails a successful job and keeps a failed job's code" {
     dtrun -np 1 --report /dev/full true
     code_is 125

@@ -508,6 +508,13 @@ $T/logs/rank.00001.1.nccl" ]
     exec 7>&-
     code_is 125
     err_has "logs/rank.00001.out: it exists and is not a regular file"
+    rm logs/rank.00001.out
+    echo kept >mine
+    ln -s ../mine logs/rank.00001.out # as another user could, in a directory like /tmp
+    dtrun --output-dir logs -np 2 touch started
+    code_is 125
+    err_has "logs/rank.00001.out: it exists and is not a regular file"
+    [ "$(cat mine)" = kept ]
     [ ! -e started ]
     clean
 }

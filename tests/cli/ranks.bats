@@ -615,6 +615,17 @@ prints_last_calls() { # LIMIT
     clean
 }
 
+@test "a record of last calls is not written through a link that another user may have made" {
+    mkdir records
+    echo kept >mine
+    ln -s ../mine records/rank.00000.1.txt
+    DTRUN_RECORDER=records dtrun -np 2 "$RANK/steps" hang 1
+    code_is 124
+    err_has "records/rank.00000.1.txt: Too many levels of symbolic links"
+    [ "$(cat mine)" = kept ]
+    clean
+}
+
 # Ranks have a second to report this.
 reports_unwritten_records() { # LIMIT
     DTRUN_RECORDER=/proc/none/x dtrun --transport local -H a:2,b:2 "$RANK/steps" hang "$1"
