@@ -77,12 +77,13 @@ static int make_parents(char *name, struct dt_error *err)
     return 0;
 }
 
-/* Opens without blocking: a FIFO of that name would wait for its reader. Follows no link: another
- * user may have put it there, so that this user's file is emptied. */
+/* Opens without blocking: a FIFO of that name would wait for its reader. Appends, because the user
+ * may empty the file while the job runs. Follows no link: another user may have put it there, so
+ * that this user's file is emptied. */
 static int open_file(const char *name, struct dt_error *err)
 {
-    int fd = open(
-        name, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const int how = O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_NOFOLLOW;
+    int fd = open(name, how | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
     struct stat st;
 
     if (fd < 0 && errno == ELOOP)

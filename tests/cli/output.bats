@@ -493,6 +493,18 @@ $T/logs/rank.00001.1.nccl" ]
     clean
 }
 
+@test "a file of --output-dir that is emptied meanwhile gets what follows at its beginning" {
+    mkfifo go
+    dtrun_start --output-dir logs -np 1 sh -c 'echo before; : <go; echo after'
+    await test -s logs/rank.00000.out
+    : >logs/rank.00000.out
+    : >go
+    dtrun_wait
+    code_is 0
+    [ "$(od -c logs/rank.00000.out)" = "$(echo after | od -c)" ]
+    clean
+}
+
 @test "an output file that cannot be created ends the job with 125 before any rank starts" {
     : >file
     dtrun --output-dir file -np 2 touch started
