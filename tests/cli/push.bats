@@ -173,6 +173,25 @@ limit_cache() { # SIZE
     clean
 }
 
+@test "a cleaner of temporary files leaves the pushed files alone that a restart needs" {
+    mkdir run
+    mkfifo go
+    printf '#!/bin/sh\n[ "$DTRUN_RESTART_COUNT" = 1 ] || { echo runs; : <"%s/go"; exit 1; }\n' "$T" >once
+    chmod +x once
+    HOME=/dev/null XDG_RUNTIME_DIR="$T/run" dtrun_start --max-restarts 1 -np 1 --push once once
+    out_has 1 runs
+    ! flock --nonblock run/dtrun-* true || false
+    if command -v systemd-tmpfiles >/dev/null; then
+        echo "e $T/run - - - 0" >clean.conf
+        systemd-tmpfiles --clean "$T/clean.conf"
+    fi
+    : >go
+    dtrun_wait
+    code_is 0
+    [ -z "$(ls run)" ]
+    clean
+}
+
 @test "pushing a large file takes little memory, and a push that is cut off leaves no partial file" {
     truncate -s 1G big # a small file would be sent completely before the test looks
     export HOME="$T"

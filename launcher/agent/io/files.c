@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -226,6 +227,16 @@ static int make_subdirs(struct dt_files *f, struct dt_error *err)
     return rc;
 }
 
+/* Restarts need the files, maybe only after weeks. systemd-tmpfiles removes what was not used for
+ * some days, but nothing in a locked directory (tmpfiles.d(5)). The worker never unlocks it. */
+static void keep_from_cleaners(const char *dir)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd >= 0)
+        flock(fd, LOCK_SH | LOCK_NB);
+}
+
 static int make_dir(struct dt_files *f, const char *job_id, struct dt_error *err)
 {
     struct dt_keeper *keeper = f->keeper;
@@ -239,6 +250,8 @@ static int make_dir(struct dt_files *f, const char *job_id, struct dt_error *err
         if (try_place(dir, sizeof dir, place, job_id, err) == 0) {
             memcpy(keeper->file_dir, dir, sizeof dir);
             f->can_keep = place == IN_CACHE;
+            if (place != IN_CACHE)
+                keep_from_cleaners(dir);
             return make_subdirs(f, err);
         }
     }
