@@ -768,20 +768,20 @@ creates() { # blocks|'does not block' [dtrun option...]
 }
 
 @test "NCCL_COMM_BLOCKING chooses whether NCCL's calls block, wherever NCCL reads it" {
-    creates 'does not block'
+    creates blocks
     creates 'does not block' -x NCCL_COMM_BLOCKING=0
     creates blocks -x NCCL_COMM_BLOCKING=1
-    creates 'does not block' -x NCCL_COMM_BLOCKING=
-    echo 'NCCL_COMM_BLOCKING=1' >"$T/nccl.conf"
-    creates blocks -x NCCL_CONF_FILE="$T/nccl.conf"
-    creates 'does not block' -x NCCL_COMM_BLOCKING=0 -x NCCL_CONF_FILE="$T/nccl.conf"
+    creates blocks -x NCCL_COMM_BLOCKING=
+    echo 'NCCL_COMM_BLOCKING=0' >"$T/nccl.conf"
+    creates 'does not block' -x NCCL_CONF_FILE="$T/nccl.conf"
+    creates blocks -x NCCL_COMM_BLOCKING=1 -x NCCL_CONF_FILE="$T/nccl.conf"
     clean
 }
 
 @test "NCCL before 2.27: calls block, as otherwise NCCL would use memory of threads that have ended" {
     creates blocks -x STANDIN_NCCL_VERSION=22606
     creates blocks -x STANDIN_NCCL_VERSION=21801 -x NCCL_COMM_BLOCKING=1
-    creates 'does not block' -x STANDIN_NCCL_VERSION=22703
+    creates 'does not block' -x STANDIN_NCCL_VERSION=22703 -x NCCL_COMM_BLOCKING=0
     gpu calls -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_VERSION=22606 -x NCCL_COMM_BLOCKING=0
     code_is 1
     grep -q -- '^-11: .* cannot use NCCL (NCCL_COMM_BLOCKING=0 (in the environment) makes NCCL before 2.27 use memory' "$OUT"

@@ -52,7 +52,7 @@ void probe_raw(const char *arg)
     device_use(0);
     buf = device_new(sizeof *buf);
     start = dt_clock_ns();
-    raw_open(&raw, true);
+    raw_open(&raw, raw_api()->blocks);
     init = us_since(start) / 1e3;
     for (int i = -WARM; i < MOST; i++) {
         start = dt_clock_ns();
@@ -130,7 +130,7 @@ void probe_small(const char *arg)
     (void)arg;
     device_use(0);
     buf = device_new(sizeof *buf);
-    raw_open(&raw, true);
+    raw_open(&raw, raw_api()->blocks);
     both(&raw, buf, 1, MOST, us);
     raw_close(&raw);
     if (dt_rank() == 0)
@@ -190,7 +190,7 @@ void probe_bandwidth(const char *arg)
 
     device_use(0);
     buf = device_new(most);
-    raw_open(&raw, true);
+    raw_open(&raw, raw_api()->blocks);
     for (size_t bytes = 8; bytes <= most; bytes *= 4) {
         double us[2], lost;
 

@@ -97,16 +97,17 @@ static bool has_fixed_id(const struct dt_ncclapi *api, char why[WHY])
     return true;
 }
 
-/* NCCL_COMM_BLOCKING overrides what dtrun asks NCCL for, so dtrun reads it as NCCL does. Before
- * 2.27, the thread that NCCL starts for a nonblocking call uses thread-local variables of the
- * calling thread, which may have ended. */
+/* Calls block by default, because NCCL starts a thread for each nonblocking call.
+ * NCCL_COMM_BLOCKING overrides what dtrun asks NCCL for, so dtrun reads it as NCCL does. Before
+ * 2.27, the thread that NCCL starts uses thread-local variables of the calling thread, which may
+ * have ended. */
 static bool choose_mode(struct dt_ncclapi *api, char why[WHY])
 {
     char value[DT_NCCLCONF_TEXT], where[DT_NCCLCONF_TEXT];
     bool is_set = dt_ncclconf_find("NCCL_COMM_BLOCKING", api->version, value, where) && *value;
     long asked = is_set ? strtol(value, NULL, 0) : -1;
 
-    api->blocks = asked == 1 || api->version < OWNS_ITS_JOBS;
+    api->blocks = asked != 0 || api->version < OWNS_ITS_JOBS;
     if (asked != 0 || !api->blocks)
         return true;
     snprintf(why, WHY,
