@@ -194,8 +194,9 @@ dt_result_t dt_file_create(struct dt_file *f, const struct dt_dir *d, const char
 dt_result_t dt_file_open(struct dt_file *f, const struct dt_dir *d, const char *name,
                          uint64_t *bytes)
 {
+    /* Without O_NONBLOCK another user's FIFO of that name would hold this process up. */
     dt_result_t result =
-        begin_file(f, d, name, openat(d->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+        begin_file(f, d, name, openat(d->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat st;
 
     if (result != DT_OK)

@@ -53,7 +53,7 @@ dt_result_t dt_lineage_file_read(struct dt_lineage_file *f, const struct dt_dir 
     char text[TEXT_MAX];
     dt_result_t result = DT_OK;
     ssize_t n;
-    int fd = openat(d->fd, DT_LINEAGE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = openat(d->fd, DT_LINEAGE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
     *f = (struct dt_lineage_file){ .begins.step = -1 };
     if (fd < 0)

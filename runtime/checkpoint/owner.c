@@ -12,6 +12,9 @@
 #include "runtime/wire/highfd.h"
 #include "runtime/wire/writeall.h"
 
+/* Another user may have made a link or a FIFO of the name. */
+#define SAFELY (O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+
 enum lock_result { LOCKED, NO_LOCKS, BUSY, FAILED };
 
 static dt_result_t fail_file(const struct dt_dir *d, const char *what)
@@ -107,7 +110,16 @@ static dt_result_t replace_owner_file(struct dt_ownership *o, const struct dt_di
 struct owner_file {
     int fd;
     bool foreign; /* another user's job made it and may still hold it; it can only be read */
+    bool
+        linked; /* it has another name as well: perhaps another user's link to a file of this one */
 };
+
+static bool has_other_name(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_nlink > 1;
+}
 
 /* Opens OWNER, or makes it. Another user's file cannot be written, but it can be locked, and
  * replaced if this user may write to the directory. *again: its owner has just removed it. */
@@ -117,14 +129,14 @@ static dt_result_t open_owner_file(const struct dt_dir *d, struct owner_file *f,
 
     *f = (struct owner_file){ .foreign = false };
     *again = false;
-    f->fd =
-        dt_fd_high(openat(d->fd, DT_OWNER_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+    f->fd = dt_fd_high(openat(d->fd, DT_OWNER_NAME, O_RDWR | O_CREAT | SAFELY, 0666));
+    f->linked = f->fd >= 0 && has_other_name(f->fd);
     if (f->fd >= 0)
         return DT_OK;
     why = errno;
     if (why == EACCES && faccessat(d->fd, ".", W_OK, AT_EACCESS) == 0) {
         f->foreign = true;
-        f->fd = dt_fd_high(openat(d->fd, DT_OWNER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+        f->fd = dt_fd_high(openat(d->fd, DT_OWNER_NAME, O_RDONLY | SAFELY));
         *again = f->fd < 0 && errno == ENOENT;
     }
     errno = why;
@@ -171,7 +183,7 @@ static dt_result_t take_over_file(struct dt_ownership *o, const struct dt_dir *d
                           "(--checkpoint-dir)");
     if (locked == NO_LOCKS)
         memcpy(o->before, text, sizeof text);
-    if (f->foreign)
+    if (f->foreign || f->linked)
         return replace_owner_file(o, d, me, f->fd, again);
     o->fd = f->fd;
     return write_text(d, f->fd, o->text);
@@ -214,7 +226,7 @@ dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const 
 /* Reads the file that has the name now; an empty text if there is none. */
 static dt_result_t read_owner_text(const struct dt_dir *d, char text[DT_HOLDER_TEXT])
 {
-    int fd = openat(d->fd, DT_OWNER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = openat(d->fd, DT_OWNER_NAME, O_RDONLY | SAFELY);
     dt_result_t result;
 
     text[0] = '\0';

@@ -723,6 +723,55 @@ static void another_users_file_that_cannot_be_locked_is_named(void **state)
     assert_int_equal(access(owner_path(), F_OK), 0);
 }
 
+/* In a directory that others may write to, one of them can give a file of this user a second name.
+ */
+static void an_owner_with_another_name_is_not_written(void **state)
+{
+    char mine[100], text[10] = "";
+    struct job j;
+    int fd;
+
+    (void)state;
+    snprintf(mine, sizeof mine, "%s/mine", base);
+    fd = open(mine, O_RDWR | O_CREAT | O_EXCL, 0600);
+    assert_int_equal(write(fd, "kept", 4), 4);
+    assert_int_equal(mkdir(dir, 0777) | link(mine, owner_path()), 0);
+    begin(&j, "job-01234567", 0, 10);
+    assert_int_equal(job_save(&j, 10), DT_OK);
+    job_free(&j);
+    assert_int_equal(pread(fd, text, sizeof text, 0), 4);
+    assert_string_equal(text, "kept");
+    assert_int_equal(close(fd) | unlink(mine), 0);
+}
+
+/* Nobody opens its other end. */
+static void a_fifo_holds_nobody_up(void **state)
+{
+    char manifest[120], lineage_path[100];
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    save_steps(NO_WORD, "job-01234567", (const int64_t[]){ 10, 20, -1 });
+    snprintf(manifest, sizeof manifest, "%s/step_000000000020/MANIFEST", dir);
+    assert_int_equal(unlink(manifest) | mkfifo(manifest, 0666), 0);
+    begin(&j, "job-01234567", 1, 0);
+    assert_int_equal(job_restore(&j, &step), DT_OK);
+    assert_int_equal(step, 10);
+    job_free(&j);
+    snprintf(lineage_path, sizeof lineage_path, "%s/" DT_LINEAGE_NAME, dir);
+    assert_int_equal(unlink(lineage_path) | mkfifo(lineage_path, 0666), 0);
+    begin(&j, "job-01234567", 2, 0);
+    assert_int_equal(job_restore(&j, &step), DT_ERR_IO);
+    assert_has(j.ranks[1].text, "/c/LINEAGE: read: Illegal seek");
+    job_free(&j);
+    assert_int_equal(unlink(lineage_path), 0);
+    assert_int_equal(chmod(base, 0755) | chmod(dir, 0777) | mkfifo(owner_path(), 0444), 0);
+    begin(&j, "job-01234567", 3, 0);
+    assert_int_equal(save_as_another_user(&j, 30), DT_ERR_IO);
+    assert_has(j.ranks[1].text, "/c/OWNER: read: Illegal seek");
+}
+
 /* Imitates a file system whose locks do not reach other hosts: the lock did not keep the other job
  * out. */
 static void a_job_that_lost_the_ownership_commits_nothing(void **state)
@@ -1014,6 +1063,8 @@ int main(int argc, char **argv)
         ON_DISK(another_users_dead_job_does_not_hold_the_directory),
         ON_DISK(a_restarted_owner_keeps_the_directory),
         ON_DISK(another_users_file_that_cannot_be_locked_is_named),
+        ON_DISK(an_owner_with_another_name_is_not_written),
+        ON_DISK(a_fifo_holds_nobody_up),
         ON_DISK(a_job_that_lost_the_ownership_commits_nothing),
         ON_DISK(an_owner_that_cannot_be_read_is_an_error),
         ON_DISK(a_refused_save_disturbs_no_job_even_without_locks),
