@@ -453,6 +453,22 @@ CONFIG
     done
 }
 
+# Slurm, PBS and LSF do that, with SIGUSR1 as a warning and SIGTERM at the end.
+@test "ssh outlives the signals that a batch system sends to every process of a job" {
+    local out="$BATS_TEST_TMPDIR/out" go="go.$$.$BATS_TEST_NUMBER" ssh
+
+    cluster_run timeout "$PATIENCE" linkprobe --transport ssh host1 \
+        "echo begun; until [ -e /run/$go ]; do sleep 0.05; done; echo still there; exit 3" >"$out" 3>&- &
+    await grep -qx begun "$out"
+    ssh=$(pgrep -f "^ssh .*/run/$go")
+    for signal in HUP INT TERM USR1 USR2; do kill -$signal "$ssh"; done
+    cluster_on 1 touch "/run/$go"
+    wait $! || true
+    cat "$out"
+    grep -qx "still there" "$out"
+    grep -q "^closed: agent: the command there exited with code 3" "$out"
+}
+
 # ---- sending the agent ----
 
 agent=$DTRUN_BUILD/cmd/dtrun-agent
