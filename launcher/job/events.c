@@ -1,4 +1,6 @@
 /* Where the events of job.h arrive: what each means for the parts of the engine. */
+#include <stdio.h>
+
 #include "launcher/base/log.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/stopping.h"
@@ -64,6 +66,15 @@ static void on_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_
                h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
     else if (had_ranks || (j->core.state == DT_JOB_RECOVERING && was == DT_HOST_IDLE))
         on_host_lost(j, h, had_ranks);
+}
+
+static void give_up_link(struct dt_job *j, struct dt_hostlink *h, const char *why)
+{
+    enum dt_host_phase was = h->phase;
+
+    dt_hostlink_close(h, "%s", why);
+    dt_recovery_fence(&j->recovery, h);
+    on_link_ended(j, h, was);
 }
 
 void dt_job_disconnected(struct dt_job *j, size_t host, const char *why)
@@ -291,7 +302,8 @@ static bool on_stream_message(struct dt_job *j, struct dt_hostlink *h, uint8_t t
         dt_rank_io_on_stdin_credit(&j->io, h, &msg->stdin_credit);
         return true;
     case DT_MSG_OUTPUT:
-        dt_rank_io_on_output(&j->io, &msg->output);
+        if (!dt_rank_io_on_output(&j->io, &msg->output))
+            give_up_link(j, h, "has sent more output than it may");
         return true;
     case DT_MSG_OUTPUT_EOF:
         dt_rank_io_on_output_eof(&j->io, &msg->output_eof);
@@ -305,11 +317,49 @@ static bool on_stream_message(struct dt_job *j, struct dt_hostlink *h, uint8_t t
     }
 }
 
+/* Returns the process of which the message says something that only its own host knows, or -1.
+ * (FAILED names any rank that is to blame.) */
+static int subject_of(uint8_t type, const union dt_msg *msg)
+{
+    switch (type) {
+    case DT_MSG_RANK_HELLO:
+        return (int)msg->rank_hello.rank;
+    case DT_MSG_MPI_STATE:
+        return (int)msg->mpi_state.rank;
+    case DT_MSG_COMMIT:
+        return 0;
+    case DT_MSG_EXIT:
+        return (int)msg->exit.rank;
+    case DT_MSG_LAST_CALLS:
+        return (int)msg->last_calls.rank;
+    case DT_MSG_OUTPUT:
+        return (int)msg->output.rank;
+    case DT_MSG_OUTPUT_EOF:
+        return (int)msg->output_eof.rank;
+    case DT_MSG_OUTPUT_QUIET:
+        return (int)msg->output_quiet.rank;
+    default:
+        return -1;
+    }
+}
+
+/* What a host says about a rank of another one is ignored. It may come from a host that ranks have
+ * left, or from one that is hostile. */
+static bool is_about_another_host(const struct dt_job *j, const struct dt_hostlink *h, uint8_t type,
+                                  const union dt_msg *msg)
+{
+    const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, subject_of(type, msg));
+
+    return node && node->host != h->host;
+}
+
 void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *msg)
 {
     struct dt_hostlink *h = j->core.links.v[host];
 
     h->heartbeat.heard_ns = dt_core_now(&j->core);
+    if (is_about_another_host(j, h, type, msg))
+        return;
     if (!on_launch_message(j, h, type, msg) && !on_progress_message(j, h, type, msg) &&
         !on_end_message(j, h, type, msg))
         on_stream_message(j, h, type, msg);
@@ -353,13 +403,12 @@ void dt_job_signal(struct dt_job *j, int signo)
         dt_signals_on_signal(&j->signals, signo);
 }
 
-static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
+static void give_up_silent(struct dt_job *j, struct dt_hostlink *h)
 {
-    enum dt_host_phase was = h->phase;
+    char why[64];
 
-    dt_hostlink_close(h, "has not answered for %d s", j->core.config->heartbeat_s);
-    dt_recovery_fence(&j->recovery, h);
-    on_link_ended(j, h, was);
+    snprintf(why, sizeof why, "has not answered for %d s", j->core.config->heartbeat_s);
+    give_up_link(j, h, why);
 }
 
 static void on_tick(struct dt_job *j)
@@ -371,7 +420,7 @@ static void on_tick(struct dt_job *j)
         struct dt_hostlink *h = j->core.links.v[i];
 
         if (h && !dt_pulse_check(&j->pulse, h, now))
-            give_up_link(j, h);
+            give_up_silent(j, h);
     }
     dt_pulse_end_tick(&j->pulse, now);
     if (!j->pause.pausing)

@@ -9,11 +9,18 @@ static struct dt_hostlink *link_of(const struct dt_rank_io *io, const struct dt_
     return io->core->links.v[node->host];
 }
 
+static int64_t *unpaid_of(const struct dt_rank_io *io, uint32_t number, int fd)
+{
+    return &io->core->ranks.v[number].unpaid[fd == STDERR_FILENO];
+}
+
 void dt_rank_io_shown(const struct dt_rank_io *io, uint32_t number, int fd, size_t n)
 {
     struct dt_msg_credit m = { .rank = number, .fd = (uint8_t)fd, .bytes = (uint32_t)n };
     const struct dt_plan_node *node = dt_plan_node_of(&io->core->plan, (int)number);
 
+    if (node)
+        *unpaid_of(io, number, fd) -= (int64_t)n;
     if (node && dt_hostlink_has_ranks(link_of(io, node)))
         dt_hostlink_send(link_of(io, node), DT_MSG_CREDIT, &m);
 }
@@ -48,12 +55,17 @@ static size_t count_lines(const char *text, size_t n)
     return lines;
 }
 
-void dt_rank_io_on_output(const struct dt_rank_io *io, const struct dt_msg_output *m)
+bool dt_rank_io_on_output(const struct dt_rank_io *io, const struct dt_msg_output *m)
 {
     const struct dt_job_ops *ops = io->core->ops;
+    int64_t *unpaid;
 
     if (m->rank >= io->core->ranks.nprocs)
-        return;
+        return true;
+    unpaid = unpaid_of(io, m->rank, m->fd);
+    *unpaid += (int64_t)m->data.n;
+    if (*unpaid > DT_STREAM_CREDIT)
+        return false;
     if (m->fd == tail_fd(io))
         dt_tail_feed(&io->core->ranks.v[m->rank].tail, (const char *)m->data.p, m->data.n);
     if (io->core->outcome.has_cause)
@@ -62,6 +74,7 @@ void dt_rank_io_on_output(const struct dt_rank_io *io, const struct dt_msg_outpu
         dt_rank_io_shown(io, m->rank, m->fd, m->data.n);
     else
         ops->output(ops->arg, m->rank, m->fd, m->data.p, m->data.n);
+    return true;
 }
 
 void dt_rank_io_on_output_eof(const struct dt_rank_io *io, const struct dt_msg_output_eof *m)

@@ -14,7 +14,8 @@ struct dt_rank_io {
     size_t stdin_owed;    /* credit that is held back while FAILING */
 };
 
-void dt_rank_io_on_output(const struct dt_rank_io *io, const struct dt_msg_output *m);
+/* Returns false if the host has sent more than it had credit for. */
+bool dt_rank_io_on_output(const struct dt_rank_io *io, const struct dt_msg_output *m);
 void dt_rank_io_on_output_eof(const struct dt_rank_io *io, const struct dt_msg_output_eof *m);
 void dt_rank_io_on_output_quiet(const struct dt_rank_io *io, const struct dt_msg_output_quiet *m);
 /* n bytes of the process's output have been shown: gives its agent credit for as many. */

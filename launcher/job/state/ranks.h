@@ -20,6 +20,7 @@ struct dt_rank {  /* or an auxiliary */
     enum dt_mpi_state mpi;
     bool ended;
     bool tail_eof;
+    int64_t unpaid[2];   /* bytes of output that came, less credit: at most DT_STREAM_CREDIT */
     struct dt_death end; /* valid if ended */
     struct dt_tail tail; /* of its standard error, or of both with --merge-stderr */
 };

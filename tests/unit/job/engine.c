@@ -33,6 +33,7 @@ struct world {
     uint16_t free_port[HOSTS];
     bool ended;
     size_t credited;    /* bytes of standard input */
+    size_t shown;       /* bytes of output */
     const char *awaits; /* as ops.output_awaits */
     uint64_t unread_ms; /* for how long nobody has read any */
     char said[4096];    /* dtrun's messages */
@@ -118,11 +119,12 @@ static void stop_timer(void *arg, enum dt_job_timer timer)
 
 static void output(void *arg, uint32_t number, int fd, const void *data, size_t n)
 {
-    (void)arg;
+    struct world *w = arg;
+
     (void)number;
     (void)fd;
     (void)data;
-    (void)n;
+    w->shown += n;
 }
 
 static void output_edge(void *arg, uint32_t number, int fd)
@@ -964,7 +966,7 @@ static void a_server_is_needed_by_a_rank_that_overlooks_its_death(void **state)
     w.config.max_restarts = 0;
     launch(&w);
     meet_and_start(&w);
-    end_process(&w, 1, (struct dt_msg_exit){ .rank = 3, .code = -1, .signo = SIGKILL });
+    end_process(&w, 0, (struct dt_msg_exit){ .rank = 3, .code = -1, .signo = SIGKILL });
     end_process(&w, 0, (struct dt_msg_exit){ .rank = 0 });
     end_process(&w, 1, (struct dt_msg_exit){ .rank = 1, .flags = DT_EXITED_PEER_LOST });
     dt_job_timer(w.job, DT_TIMER_COLLECT);
@@ -1031,6 +1033,64 @@ static void a_job_told_to_stop_drops_output_only_once_its_reader_is_stuck(void *
     assert_false(w.ended); /* dtrun's own messages are to be written */
     dt_job_timer(w.job, DT_TIMER_READER);
     assert_true(w.ended);
+    end(&w);
+}
+
+static void send_output(struct world *w, size_t host, uint32_t rank, size_t n)
+{
+    static const uint8_t bytes[16 * 1024];
+    union dt_msg m = { .output = { .rank = rank, .fd = 1, .data = { bytes, n } } };
+
+    dt_job_message(w->job, host, DT_MSG_OUTPUT, &m);
+}
+
+static void a_host_speaks_only_for_its_own_ranks(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    end_process(&w, 1, (struct dt_msg_exit){ .rank = 0, .code = 7 });
+    dt_job_message(w.job, 1, DT_MSG_RANK_HELLO,
+                   &(union dt_msg){ .rank_hello = { w.generation[1], 0, 1 } });
+    dt_job_message(w.job, 1, DT_MSG_COMMIT,
+                   &(union dt_msg){ .commit = { w.generation[1], 5, DT_COMMITTED } });
+    send_output(&w, 1, 0, 5);
+    assert_int_equal(w.shown, 0);
+    send_output(&w, 0, 0, 5);
+    assert_int_equal(w.shown, 5);
+    for (size_t host = 0; host < HOSTS; host++) {
+        end_rank(&w, host, 0, 0);
+        sweep(&w, host);
+    }
+    disconnect(&w, 0);
+    disconnect(&w, 1);
+    assert_true(w.ended);
+    assert_int_equal(dt_job_exit_code(w.job), 0);
+    assert_string_equal(w.said, "");
+    end(&w);
+}
+
+static void a_host_that_sends_more_output_than_it_has_credit_for_is_lost(void **state)
+{
+    enum { PART = 16 * 1024 };
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    meet_and_start(&w);
+    for (size_t sent = 0; sent < DT_STREAM_CREDIT; sent += PART)
+        send_output(&w, 1, 1, PART);
+    dt_job_shown(w.job, 1, 1, PART);
+    send_output(&w, 1, 1, PART);
+    assert_true(w.open[1]);
+    send_output(&w, 1, 1, 1);
+    assert_false(w.open[1]);
+    assert_int_equal(w.shown, DT_STREAM_CREDIT + PART);
+    dt_job_hung_up(w.job, 1);
+    answer_query(&w, 0, 1);
+    assert_non_null(strstr(w.said, "b has sent more output than it may"));
     end(&w);
 }
 
@@ -1827,6 +1887,8 @@ int main(void)
         cmocka_unit_test(a_server_is_needed_by_a_rank_that_overlooks_its_death),
         cmocka_unit_test(a_stop_while_connecting_waits_for_no_reader),
         cmocka_unit_test(a_job_told_to_stop_drops_output_only_once_its_reader_is_stuck),
+        cmocka_unit_test(a_host_speaks_only_for_its_own_ranks),
+        cmocka_unit_test(a_host_that_sends_more_output_than_it_has_credit_for_is_lost),
         cmocka_unit_test(the_loss_of_a_host_while_recovering_triggers_no_fault),
         cmocka_unit_test(the_loss_of_a_host_before_its_ranks_run_triggers_no_fault),
         cmocka_unit_test(a_signal_waits_until_every_step_has_it),
