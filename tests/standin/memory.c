@@ -6,10 +6,11 @@
  *
  * Rules: cuMemFree waits for all work of the context; cuMemFreeAsync frees in stream order.
  * cuPointerGetAttribute fails for a pointer that CUDA does not know, while cuPointerGetAttributes
- * returns zeros. It also fails after a fault, as the documentation allows. Managed memory is memory
- * that the host may touch. Its type is that of the place where it lies, which is the device, or the
- * host with STANDIN_MANAGED_ON_HOST=1. Host and registered memory have the same address on the
- * device. With STANDIN_REGISTERS=0 no memory is registered. */
+ * returns zeros. It also fails after a fault, as the documentation allows: in a thread of the
+ * context, and for memory that is pinned there. Managed memory is memory that the host may touch.
+ * Its type is that of the place where it lies, which is the device, or the host with
+ * STANDIN_MANAGED_ON_HOST=1. Host and registered memory have the same address on the device. With
+ * STANDIN_REGISTERS=0 no memory is registered. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -434,6 +435,8 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
     pthread_mutex_lock(&standin_mutex);
     block = standin_block_locked(ptr, 1);
     result = block ? attribute_of(block, attribute, ptr, &found) : CUDA_ERROR_INVALID_VALUE;
+    if (!result && block->kind == STANDIN_HOST)
+        result = standin_fault_of(block->context);
     pthread_mutex_unlock(&standin_mutex);
     if (!result)
         memcpy(value, &found, attribute_size(attribute));

@@ -21,19 +21,47 @@ static struct {
     struct life *all;
 } dti_lives = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-uint64_t dt_gpu_allocation(const void *pinned)
+static CUresult ask_allocation(const void *pinned, unsigned long long *id)
 {
-    unsigned long long id = 0;
-    CUresult result = dt_cuda()->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID,
+    CUresult result = dt_cuda()->cuPointerGetAttribute(id, CU_POINTER_ATTRIBUTE_BUFFER_ID,
                                                        (CUdeviceptr)(uintptr_t)pinned);
 
     dt_cuda_await_exit(result);
-    return result ? 0 : id;
+    return result;
+}
+
+uint64_t dt_gpu_allocation(const void *pinned)
+{
+    unsigned long long id = 0;
+
+    return ask_allocation(pinned, &id) ? 0 : id;
+}
+
+/* After a fault of the GPU, the driver may answer any question with that fault. Then the context
+ * still exists, although its memory can no longer be used. */
+static bool says_gone(CUresult error)
+{
+    switch (error) {
+    case CUDA_ERROR_INVALID_VALUE:
+    case CUDA_ERROR_NOT_INITIALIZED:
+    case CUDA_ERROR_DEINITIALIZED:
+    case CUDA_ERROR_INVALID_CONTEXT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+        return true;
+    default:
+        return false;
+    }
 }
 
 bool dt_gpu_is_there(const void *pinned, uint64_t allocation)
 {
-    return !allocation || dt_gpu_allocation(pinned) == allocation;
+    unsigned long long id = 0;
+    CUresult result;
+
+    if (!allocation)
+        return true;
+    result = ask_allocation(pinned, &id);
+    return result ? !says_gone(result) : id == allocation;
 }
 
 static uint64_t life_of(const struct life *l)
