@@ -246,6 +246,8 @@ static void launch_queued(struct dt_comm *c, const struct dt_operation *o, CUstr
     d->error = cuda->cuEventRecord(d->done, stream);
 }
 
+/* After a call that was not launched, no later one may be launched: other ranks would take it for
+ * the one that is missing. */
 void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
     struct dt_directs *all = &c->gpu->directs;
@@ -256,6 +258,8 @@ void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream 
         launch_queued(c, o, stream);
     else
         refuse_direct(d);
+    if (d->result || d->error)
+        dt_direct_shut(c);
     pthread_mutex_unlock(&all->mutex);
     if (atomic_exchange(&d->state, DT_DIRECT_LAUNCHED) == DT_DIRECT_LEFT)
         dt_direct_cancel(c, d);

@@ -206,6 +206,15 @@ dies_while_nccl_keeps_a_thread() { # FAULT NCCL_VERSION KILL_GRACE
     ends 1 3 '^-3: .*rank 1 .*all-reduce of 999 f32 (sum) in device memory' mismatch
 }
 
+@test "NCCL: if it refuses a call on one rank, that rank's next call is not taken for the one that is missing" {
+    for blocks in 0 1; do
+        stream gpustream unlaunched -x NCCL_COMM_BLOCKING=$blocks -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=submit-error:0
+        code_is 1
+        [ "$(grep -c -- '^-11: .*rank 0 .*ncclAllReduce: .*submit-error was asked for' "$OUT")" = 3 ] || { show; false; }
+        clean
+    done
+}
+
 @test "stream: when a stream does not reach a call, the timeout names its rank" {
     ends 124 3 '^-5: .*timed out: .*rank 1 [^;]*in a wait for its GPU' late
 }

@@ -28,6 +28,7 @@
  * - mixed: calls on two streams between others, with another communicator before and after them
  * - launching: a call is over while NCCL launches a later one, which on rank 0 takes until the end
  * - mismatch: rank 1 enqueues another call than the others
+ * - unlaunched: two calls, of which NCCL refuses the first on rank 0
  * - args: arguments that are refused
  * - capture: calls while a graph is being captured, then one that works
  * - die: rank 1 dies when the others have enqueued a call and wait for its stream
@@ -964,6 +965,24 @@ static void mismatch(void)
     need(dt_stream_wait(view));
 }
 
+/* If rank 0 launched the second call, the others would take it for the first. */
+static void unlaunched(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    dt_request_t requests[2];
+    float *bufs[2];
+
+    for (int i = 0; i < 2; i++) {
+        bufs[i] = device_new(COUNT * sizeof **bufs);
+        fill_on(stream, bufs[i], i);
+    }
+    for (int i = 0; i < 2; i++)
+        need(dt_iall_reduce(view, DT_IN_PLACE, bufs[i], COUNT, DT_F32, DT_SUM, &requests[i]));
+    need(dt_wait(&requests[0]));
+    need_sum(bufs[0], 0, "a call that rank 0 has not launched");
+}
+
 /* ---- arguments that are refused ---- */
 
 static void args(void)
@@ -1312,6 +1331,7 @@ int main(int argc, char **argv)
                                            { "barrier", barrier },
                                            { "free", leave },
                                            { "mismatch", mismatch },
+                                           { "unlaunched", unlaunched },
                                            { "args", args },
                                            { "capture", capture },
                                            { "die", die },

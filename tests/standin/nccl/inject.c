@@ -36,15 +36,18 @@ void standin_inject_launch(struct ncclComm *comm)
         tell_and_hang(comm);
 }
 
-void standin_inject_submit(struct ncclComm *comm)
+ncclResult_t standin_inject_submit(struct ncclComm *comm)
 {
+    if (standin_is_asked_for("submit-error", comm->rank))
+        return standin_warn(ncclSystemError, "submit-error was asked for");
     if (standin_is_asked_for("queue-hang", comm->rank))
         standin_hang_forever();
     if (!standin_is_asked_for("submit-hang", comm->rank))
-        return;
+        return ncclSuccess;
     tell_and_hang(comm);
     /* The driver's part, during which an abort that does not wait for it would return. */
     usleep(20 * 1000);
+    return ncclSuccess;
 }
 
 bool standin_inject_kernel(struct ncclComm *comm)

@@ -3,6 +3,7 @@
  *   id-error      ncclGetUniqueId returns ncclSystemError (RANK is 0)
  *   init-hang     ncclCommInitRank and ncclCommSplit wait until the communicator is aborted
  *   init-error    ncclCommInitRank and ncclCommSplit return ncclSystemError
+ *   submit-error  a call returns ncclSystemError, without a launch
  *   submit-hang   a call waits in the driver, before its launch, until the communicator is
  *                 aborted, and then takes a moment more
  *   launch-hang   the thread that launches, NCCL's or the caller's, waits likewise
@@ -22,7 +23,7 @@
 
 ncclResult_t standin_inject_id(void);
 ncclResult_t standin_inject_init(struct ncclComm *comm);
-void standin_inject_submit(struct ncclComm *comm);
+ncclResult_t standin_inject_submit(struct ncclComm *comm);
 void standin_inject_launch(struct ncclComm *comm);
 /* Returns false if the kernel must not run, because it hung until an abort. */
 bool standin_inject_kernel(struct ncclComm *comm);

@@ -116,8 +116,8 @@ static ncclResult_t submit(struct ncclComm *comm, struct standin_operation opera
             standin_warn(ncclInvalidArgument, "%s : comm argument is NULL", name));
     standin_enter(comm, name);
     standin_group_start();
-    standin_inject_submit(comm);
-    result = standin_group_note(add(comm, &operation, op));
+    result = standin_inject_submit(comm);
+    result = standin_group_note(result ? result : add(comm, &operation, op));
     ended = standin_group_end();
     if (ended == ncclInProgress || !ended)
         ended = result;
