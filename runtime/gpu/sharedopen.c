@@ -157,14 +157,14 @@ static void take_arena(struct opening *o, uint64_t leader)
 static void describe_report(const struct opening *o, const struct report *r, int rank,
                             char why[DT_GPU_TEXT])
 {
-    char text[DT_CUDA_TEXT];
+    char text[DT_CUDA_TEXT], name[DT_WORLD_NAME];
 
     if (r->is_errno)
         snprintf(text, sizeof text, "%s: %s", r->what, strerror((int)r->error));
     else
         dt_cuda_describe(r->what, (CUresult)r->error, text);
-    snprintf(why, DT_GPU_TEXT, "rank %u, which shares a GPU, has no memory to share: %s",
-             o->c->ranks[rank], text);
+    snprintf(why, DT_GPU_TEXT, "%s, which shares a GPU, has no memory to share: %s",
+             dt_world_name(o->c->world, o->c->ranks[rank], name), text);
 }
 
 /* Shows this rank's result to all. If any rank's part has failed, sets why. */

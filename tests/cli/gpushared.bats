@@ -210,7 +210,7 @@ shared() { # the arguments of share
     share 1 2 gpushared many -x STANDIN_MEMORY=1500000
     code_is 0
     [ "$(warnings)" = 1 ]
-    grep -q 'warning: rank 0, which shares a GPU, has no memory to share: cuMemCreate: out of memory' "$ERR"
+    grep -q 'warning: rank 0 (localhost), which shares a GPU, has no memory to share: cuMemCreate: out of memory' "$ERR"
     clean
 }
 
@@ -223,7 +223,7 @@ shared() { # the arguments of share
         [ "$(sort -u "$OUT")" = "factors: 28 comparisons" ]
         [ "$(warnings)" = 1 ]
         refused=${refused%:*}
-        grep -q "warning: rank $rank, which shares a GPU, has no memory to share: ${refused%_v2}: .*go through host memory" "$ERR"
+        grep -q "warning: rank $rank (localhost), which shares a GPU, has no memory to share: ${refused%_v2}: .*go through host memory" "$ERR"
         clean
     done <<'END'
 cuMemHostRegister_v2:801 0
