@@ -85,6 +85,13 @@ does() { # WHAT PATH [dtrun option...]
 
 @test "stream: wrong arguments are refused" { by_all_paths 'args: done' gpustream args; }
 
+@test "stream: a thread that has no context makes a view of a stream" {
+    for path in staging nccl shared; do
+        does bare $path
+    done
+    clean
+}
+
 @test "stream: a call in a graph capture is refused, and neither the capture nor a later call fails" {
     for path in staging nccl; do
         stream gpustream capture -x DTRUN_DEVICE=$path

@@ -11,6 +11,7 @@
  * - pending: a view is freed with a send and a receive under way
  * - fork: children are forked while another thread looks up a view
  * - beside: dt_finalize while another thread is inside a call on a view
+ * - bare: a thread that has no context makes a view
  * - devices: on rank 1 a second view is for a stream of another device, or of another context
  * - contexts: a buffer of another context than the stream's, and views of two contexts
  * - outlive: a view of a context that is not the one in which the first view was made and destroyed
@@ -965,6 +966,33 @@ static void mismatch(void)
     need(dt_stream_wait(view));
 }
 
+/* ---- a thread without a context ---- */
+
+struct bare_view {
+    CUstream stream;
+    dt_comm_t *view;
+};
+
+static void *make_bare_view(void *arg)
+{
+    struct bare_view *b = arg;
+
+    b->view = view_of(DT_WORLD, b->stream);
+    return NULL;
+}
+
+static void bare(void)
+{
+    struct bare_view b = { .stream = stream_new(CU_STREAM_NON_BLOCKING) };
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, make_bare_view, &b);
+    pthread_join(thread, NULL);
+    need_call(b.stream, b.view, device_new(COUNT * sizeof(float)), "a view of another thread");
+}
+
+/* ---- a call that NCCL refuses ---- */
+
 /* If rank 0 launched the second call, the others would take it for the first. */
 static void unlaunched(void)
 {
@@ -1332,6 +1360,7 @@ int main(int argc, char **argv)
                                            { "free", leave },
                                            { "mismatch", mismatch },
                                            { "unlaunched", unlaunched },
+                                           { "bare", bare },
                                            { "args", args },
                                            { "capture", capture },
                                            { "die", die },

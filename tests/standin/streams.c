@@ -4,7 +4,8 @@
  * waits for the work that all blocking streams of the context already hold, and their work waits
  * for the legacy stream's. The per-thread default stream is a blocking one. A
  * CU_STREAM_NON_BLOCKING stream takes part in none of this. cuStreamDestroy returns at once, and
- * the stream ends when its work is done.
+ * the stream ends when its work is done. cuStreamGetCtx needs no context for a stream that was
+ * created; as in drivers before 12.5, it is refused while the stream is captured.
  *
  * STANDIN_DELAY_US delays the start of each piece of work, so that code which forgets to wait reads
  * data that is not there yet. With STANDIN_CONNECTIONS=n the streams that
@@ -314,6 +315,11 @@ static CUstream default_stream_locked(CUcontext context, CUstream kind)
 }
 
 /* Gives up the lock for a moment, since standin_current takes it. */
+static bool is_special(CUstream handle)
+{
+    return !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+}
+
 CUresult standin_stream_locked(CUstream handle, CUstream *stream)
 {
     CUcontext context;
@@ -324,7 +330,7 @@ CUresult standin_stream_locked(CUstream handle, CUstream *stream)
     pthread_mutex_lock(&standin_mutex);
     if (result)
         return result;
-    if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
+    if (is_special(handle)) {
         *stream = default_stream_locked(context, handle ? handle : CU_STREAM_LEGACY);
         return CUDA_SUCCESS;
     }
@@ -443,11 +449,18 @@ CUresult cuStreamGetFlags(CUstream handle, unsigned *flags)
 
 CUresult cuStreamGetCtx(CUstream handle, CUcontext *context)
 {
-    CUstream stream;
+    CUstream stream = handle;
     CUresult result;
 
     pthread_mutex_lock(&standin_mutex);
-    result = standin_stream_locked(handle, &stream);
+    if (is_special(handle)) {
+        result = standin_stream_locked(handle, &stream);
+    } else {
+        standin_need_stream_locked(handle);
+        result = standin_ready();
+    }
+    if (!result && stream->capture)
+        result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (!result)
         *context = stream->context;
     pthread_mutex_unlock(&standin_mutex);

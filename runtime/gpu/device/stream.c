@@ -1,5 +1,6 @@
 #include "runtime/gpu/device/stream.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,31 +44,52 @@ static dt_result_t try_gates(const char *name, const struct dt_gpu_stream *s)
     return result ? dt_cuda_fail(name, function, result) : DT_OK;
 }
 
+/* In the stream's context. */
 static dt_result_t find_device_and_try(const char *name, struct dt_gpu_stream *s)
+{
+    dt_result_t r = dt_gpu_stream_check_capture(&s->stream, 1, name);
+    CUresult result;
+
+    if (r != DT_OK)
+        return r;
+    s->life = dt_gpu_life(s->context);
+    result = dt_cuda()->cuCtxGetDevice(&s->device);
+    return result ? dt_cuda_fail(name, "cuCtxGetDevice", result) : try_gates(name, s);
+}
+
+static dt_result_t find_context_and_try(const char *name, struct dt_gpu_stream *s)
 {
     struct dt_cuda_scope scope;
     CUresult result = dt_cuda()->cuStreamGetCtx(s->stream, &s->context);
     dt_result_t r;
 
-    if (!result)
-        result = dt_cuda_enter(&scope, s->context);
     if (result)
         return dt_cuda_fail(name, "cuStreamGetCtx", result);
-    s->life = dt_gpu_life(s->context);
-    result = dt_cuda()->cuCtxGetDevice(&s->device);
-    r = result ? dt_cuda_fail(name, "cuCtxGetDevice", result) : try_gates(name, s);
+    result = dt_cuda_enter(&scope, s->context);
+    if (result)
+        return dt_cuda_fail(name, "cuCtxPushCurrent", result);
+    r = find_device_and_try(name, s);
     dt_cuda_leave(&scope);
     return r;
 }
 
+static bool has_context(void)
+{
+    CUcontext context = NULL;
+
+    return dt_cuda()->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context;
+}
+
+/* Drivers before 12.5 refuse cuStreamGetCtx while the stream is captured, so this asks first. In a
+ * thread without a context the driver need not answer before it is in the stream's. */
 dt_result_t dt_gpu_stream_find(struct dt_gpu_stream *s, const char *name, void *handle)
 {
     dt_result_t r = dt_cuda_check(name);
 
     *s = (struct dt_gpu_stream){ .stream = handle ? handle : CU_STREAM_LEGACY };
-    if (r == DT_OK)
+    if (r == DT_OK && has_context())
         r = dt_gpu_stream_check_capture(&s->stream, 1, name);
-    return r == DT_OK ? find_device_and_try(name, s) : r;
+    return r == DT_OK ? find_context_and_try(name, s) : r;
 }
 
 dt_result_t dt_gpu_stream_channel(struct dt_gpu_stream *s, const char *name, int channel, int n,

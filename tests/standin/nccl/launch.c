@@ -80,11 +80,12 @@ static CUresult check_stream(const struct ncclComm *comm, CUstream stream,
                              CUstreamCaptureStatus *capture)
 {
     CUcontext context;
-    CUresult result = cuStreamGetCtx(stream, &context);
+    CUresult result = cuStreamIsCapturing(stream, capture);
 
-    if (!result && context != comm->context)
-        result = CUDA_ERROR_INVALID_HANDLE;
-    return result ? result : cuStreamIsCapturing(stream, capture);
+    if (result || *capture)
+        return result;
+    result = cuStreamGetCtx(stream, &context);
+    return !result && context != comm->context ? CUDA_ERROR_INVALID_HANDLE : result;
 }
 
 /* Takes over the plan. */
