@@ -25,7 +25,8 @@ static int check_name(const char *name, struct dt_error *err)
 {
     if (!*name)
         return dt_error_usage(err, "a host's name is missing");
-    if (*name == '-' || name[strspn(name, LETTERS_DIGITS "._-")])
+    /* ".." would lead elsewhere in --output-dir %h */
+    if (*name == '-' || *name == '.' || name[strspn(name, LETTERS_DIGITS "._-")])
         return dt_error_usage(err, "%s cannot be a host's name%s", name,
                               strchr(name, '/')   ? "; --hostfile names a file with hosts"
                               : strchr(name, ',') ? "; each host has a line of its own"

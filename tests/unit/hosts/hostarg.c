@@ -100,6 +100,7 @@ static const struct good bads[] = {
     { "-oProxyCommand=x", "cannot be a host's name" },
     { "-l", "-l cannot be a host's name" },
     { "-lroot@h", "-lroot cannot be a user's name" },
+    { "..", ".. cannot be a host's name" },
     { "h;reboot", "cannot be a host's name" },
     { "/job/hostfile", "cannot be a host's name; --hostfile names a file with hosts" },
     { "h$(x)", "cannot be a host's name" },
