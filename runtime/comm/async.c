@@ -18,6 +18,7 @@ void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock)
     a->lock = lock;
     atomic_store(&a->unwoken, false); /* a thread that waits for the lock may be reading it */
     atomic_store(&a->ahead, 0);
+    atomic_store(&a->n_ahead, 0);
     a->limit_ms = 0;
     pthread_mutex_init(&a->mutex, NULL);
     pthread_cond_init(&a->submitted, NULL);
@@ -102,12 +103,16 @@ void dt_async_await_ends(void)
  * only. */
 void dt_async_make(struct dt_async *a, struct dt_task *task)
 {
+    bool ahead = task->ahead;
+
     dt_ticketlock_await(a->lock, task->number);
     a->limit_ms = task->limit_ms;
     task->result = task->run(task);
     if (task->result != DT_OK)
         dt_error_save(&task->error);
     dt_ticketlock_leave(a->lock);
+    if (ahead)
+        atomic_fetch_sub(&a->n_ahead, 1);
     atomic_store_explicit(&task->done, 1, memory_order_release);
     dt_futex_wake_all(&task->done);
     count_done();
@@ -196,8 +201,10 @@ static bool draw_ahead(struct dt_async *a, struct dt_task *task)
 {
     uint32_t next = atomic_load(&a->ahead);
 
-    if (!dt_ticketlock_draw_if(a->lock, next) && !dt_ticketlock_try(a->lock, &next))
+    if (!(atomic_load(&a->n_ahead) && dt_ticketlock_draw_if(a->lock, next)) &&
+        !dt_ticketlock_try(a->lock, &next))
         return false;
+    atomic_fetch_add(&a->n_ahead, 1);
     task->number = next;
     atomic_store(&a->ahead, next + 1);
     return true;
@@ -225,12 +232,9 @@ dt_result_t dt_async_submit(struct dt_async *a, struct dt_task *task)
     return submit_task(a, task, false);
 }
 
-/* Ticket numbers wrap around. While no thread holds the lock, every number that was drawn has been
- * served. */
 void dt_async_await_ahead(struct dt_async *a)
 {
-    while (a->lock && dt_ticketlock_is_held(a->lock) &&
-           (int32_t)(atomic_load(&a->lock->served) - atomic_load(&a->ahead)) < 0)
+    while (atomic_load(&a->n_ahead))
         sched_yield();
 }
 

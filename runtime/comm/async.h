@@ -42,8 +42,11 @@ struct dt_async { /* zero-initialised */
     struct dt_task *last;
     struct dt_ticketlock *lock;
     _Atomic bool unwoken;   /* the thread may sleep although there is a task, until dt_async_wake */
-    _Atomic uint32_t ahead; /* the number after the newest task that is ahead */
-    uint32_t limit_ms;      /* of the current task; protected by the lock */
+    _Atomic uint32_t ahead; /* the number after the newest task that was submitted ahead */
+    /* Tasks that were submitted ahead and have not left the lock. Without any, "ahead" means
+     * nothing: numbers are used again after 2^32 calls. */
+    _Atomic uint32_t n_ahead;
+    uint32_t limit_ms; /* of the current task; protected by the lock */
 };
 
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);

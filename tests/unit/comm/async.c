@@ -82,11 +82,36 @@ static void a_task_that_is_ahead_is_refused_behind_another(void **state)
     dt_async_close(&async);
 }
 
+/* Numbers start again after 2^32 calls. A program that makes one every millisecond gets there in
+ * seven weeks. */
+static void numbers_of_old_tasks_mean_nothing(void **state)
+{
+    struct dt_task first = { .run = make }, ahead = { .run = make, .ahead = true };
+    struct dt_ticketlock lock = { 0 };
+    struct dt_async async = { 0 };
+
+    (void)state;
+    dt_async_open(&async, &lock);
+    atomic_store(&lock.next, UINT32_MAX);
+    atomic_store(&lock.served, UINT32_MAX);
+    dt_ticketlock_draw(&lock); /* as a call of the program's, which holds the lock */
+    assert_int_equal(dt_async_submit(&async, &ahead), DT_ERR_UNSUPPORTED);
+    dt_async_await_ahead(&async);
+    dt_ticketlock_leave(&lock);
+    assert_int_equal(dt_async_submit(&async, &ahead), DT_OK);
+    assert_int_equal(dt_async_submit(&async, &first), DT_OK);
+    assert_int_equal(dt_task_await(&first), DT_OK);
+    dt_async_await_ahead(&async);
+    assert_true(dt_task_is_done(&ahead));
+    dt_async_close(&async);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_ahead_can_be_awaited_while_others_are_submitted),
         cmocka_unit_test(a_task_that_is_ahead_is_refused_behind_another),
+        cmocka_unit_test(numbers_of_old_tasks_mean_nothing),
     };
     return cmocka_run_group_tests_name("async", tests, NULL, NULL);
 }
