@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -218,13 +219,24 @@ static void on_query_look(uv_prepare_t *look)
         send_answer(a);
 }
 
+/* As waitid(2), which in glibc does not return the CPU time that the kernel offers. */
+static bool reap_one(struct agent *a, siginfo_t *info)
+{
+    struct rusage used;
+
+    if (syscall(SYS_waitid, P_ALL, 0, info, WEXITED | WNOHANG, &used) != 0 || !info->si_pid)
+        return false;
+    a->host.reaped_cpu_s = (uint64_t)used.ru_utime.tv_sec + (uint64_t)used.ru_stime.tv_sec;
+    return true;
+}
+
 /* Reaps every process that has ended, ranks and orphans. */
 static void reap(struct agent *a)
 {
     siginfo_t info = { 0 };
 
     begin_work(a);
-    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid) {
+    while (reap_one(a, &info)) {
         if (a->generation)
             dt_generation_died(a->generation, &info);
         info.si_pid = 0;

@@ -54,16 +54,14 @@ static int killed_by(const struct dt_msg_exit *end)
 }
 
 /* Returns whether the kernel may have killed the process, or a child of it, because it had used the
- * CPU time that it may. The times are those of all ranks so far, in whole seconds. */
-static bool may_lack_time(const struct dt_msg_exit *end, rlim_t limit)
+ * CPU time that it may. The rest of a second may be missing from two times. */
+static bool may_lack_time(const struct dt_msg_exit *end, uint64_t used_s, rlim_t limit)
 {
     int signo = killed_by(end);
-    struct rusage used;
 
     if (end->flags & (DT_EXITED_STOPPED | DT_EXITED_INJECTED | DT_EXITED_OOM))
         return false;
-    return (signo == SIGKILL || signo == SIGXCPU) && getrusage(RUSAGE_CHILDREN, &used) == 0 &&
-           (rlim_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + 2 >= limit;
+    return (signo == SIGKILL || signo == SIGXCPU) && used_s + 2 >= limit;
 }
 
 /* Login nodes of clusters often have such a limit. */
@@ -72,7 +70,8 @@ static void tell_time_limit(struct dt_generation *g, const struct dt_msg_exit *e
     struct rlimit limit;
 
     if (g->host->told_time_limit || getrlimit(RLIMIT_CPU, &limit) < 0 ||
-        limit.rlim_cur == RLIM_INFINITY || !may_lack_time(end, limit.rlim_cur))
+        limit.rlim_cur == RLIM_INFINITY ||
+        !may_lack_time(end, g->host->reaped_cpu_s, limit.rlim_cur))
         return;
     g->host->told_time_limit = true;
     dt_generation_say(g, "a process that has used %ju s of CPU time is killed here (ulimit -t)",

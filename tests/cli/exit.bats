@@ -211,6 +211,12 @@ dies_out_of_memory() { # WRAPPER...: it is in $LITTLE when dtrun runs
         (ulimit -t "${how% *}" && dtrun -np 1 sh -c "kill -${how#* } \$\$" && [ "$RC" -gt 128 ])
         ! grep -qF "ulimit" "$ERR" || false
     done
+    # What other ranks have used does not count.
+    mkfifo ends
+    (ulimit -t 3 && dtrun -np 2 sh -c 'case $DTRUN_RANK in
+        0) exec python3 -c "while __import__(\"time\").process_time() < 2: pass" >ends ;;
+        1) cat <ends; kill -KILL $$ ;; esac' && code_is 137)
+    ! grep -qF "ulimit" "$ERR" || false
     clean
 }
 
