@@ -246,10 +246,11 @@ static dt_result_t make_fused(struct dt_comm *c, struct dt_gpu_fuse *f,
                               size_t n)
 {
     struct dt_cuda_scope scope;
+    CUresult result = dt_gpu_enter_made(&scope, f->context, f->life, NULL);
     dt_result_t r;
 
-    if (!dt_gpu_enter_life(&scope, f->context, f->life))
-        return dt_gpu_fail(c, "cuCtxPushCurrent", CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    if (result)
+        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
     r = make_in_context(c, f, whole, parts, n);
     if (r != DT_OK)
         leak(f);

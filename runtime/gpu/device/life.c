@@ -128,19 +128,22 @@ uint64_t dt_gpu_life(CUcontext context)
 
 /* Looks before it enters, since the handle of a context that the program has destroyed may point to
  * memory that the driver has freed. */
-bool dt_gpu_enter_life(struct dt_cuda_scope *scope, CUcontext context, uint64_t life)
+static CUresult enter_if_alive(struct dt_cuda_scope *scope, CUcontext context, uint64_t life)
 {
     uint64_t now;
 
     if (life && (!find_life(context, &now) || now != life))
-        return false;
-    return dt_cuda_enter(scope, context) == CUDA_SUCCESS;
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return dt_cuda_enter(scope, context);
+}
+
+bool dt_gpu_enter_life(struct dt_cuda_scope *scope, CUcontext context, uint64_t life)
+{
+    return enter_if_alive(scope, context, life) == CUDA_SUCCESS;
 }
 
 CUresult dt_gpu_enter_made(struct dt_cuda_scope *scope, CUcontext made, uint64_t life,
                            CUcontext own)
 {
-    if (!made)
-        return dt_cuda_enter(scope, own);
-    return dt_gpu_enter_life(scope, made, life) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return made ? enter_if_alive(scope, made, life) : dt_cuda_enter(scope, own);
 }

@@ -22,7 +22,8 @@ uint64_t dt_gpu_life(CUcontext context);
  * what was made in that life is gone. */
 bool dt_gpu_enter_life(struct dt_cuda_scope *scope, CUcontext context, uint64_t life);
 /* Enters the context in which something was made, if it is still in this life, or own if nothing
- * was made yet (NULL). Returns CUDA_ERROR_CONTEXT_IS_DESTROYED if the life has ended. */
+ * was made yet (NULL). Returns CUDA_ERROR_CONTEXT_IS_DESTROYED if the life has ended, or another
+ * error of the driver. */
 CUresult dt_gpu_enter_made(struct dt_cuda_scope *scope, CUcontext made, uint64_t life,
                            CUcontext own);
 

@@ -1,5 +1,5 @@
-/* The lives of a context, with a driver of which two threads pin memory at the same time, and with
- * one that does not number allocations. */
+/* The lives of a context, with a driver of which two threads pin memory at the same time, with one
+ * that does not number allocations, and after a fault of the GPU. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,12 +24,15 @@ static CUresult pin(void **ptr, size_t size, unsigned flags)
 }
 
 static bool numbers = true;
+static CUresult answers, enters; /* errors of the driver */
 
 static CUresult tell_allocation(void *id, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
     (void)attribute;
     if (!numbers)
         return CUDA_ERROR_NOT_SUPPORTED;
+    if (answers)
+        return answers;
     *(unsigned long long *)id = ptr;
     return CUDA_SUCCESS;
 }
@@ -46,7 +49,7 @@ CUresult dt_cuda_enter(struct dt_cuda_scope *scope, CUcontext context)
 {
     (void)scope;
     (void)context;
-    return CUDA_SUCCESS;
+    return enters;
 }
 
 void dt_cuda_leave(struct dt_cuda_scope *scope)
@@ -92,6 +95,25 @@ static void threads_that_are_first_in_a_context_find_one_life(void **state)
     pthread_barrier_destroy(&pinning);
 }
 
+static void a_fault_of_the_gpu_does_not_end_a_life(void **state)
+{
+    struct dt_cuda_scope scope;
+    uint64_t life = dt_gpu_life(context());
+
+    (void)state;
+    assert_int_not_equal(life, 0);
+    answers = CUDA_ERROR_LAUNCH_FAILED;
+    assert_true(dt_gpu_enter_life(&scope, context(), life));
+    dt_cuda_leave(&scope);
+    enters = CUDA_ERROR_LAUNCH_FAILED;
+    assert_false(dt_gpu_enter_life(&scope, context(), life));
+    assert_int_equal(dt_gpu_enter_made(&scope, context(), life, NULL), CUDA_ERROR_LAUNCH_FAILED);
+    answers = CUDA_ERROR_INVALID_VALUE;
+    assert_int_equal(dt_gpu_enter_made(&scope, context(), life, NULL),
+                     CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    answers = enters = CUDA_SUCCESS;
+}
+
 /* Pinning memory costs milliseconds, and nothing frees it before the context ends. */
 static void memory_is_pinned_once_if_the_driver_numbers_no_allocations(void **state)
 {
@@ -118,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_that_are_first_in_a_context_find_one_life),
+        cmocka_unit_test(a_fault_of_the_gpu_does_not_end_a_life),
         cmocka_unit_test(memory_is_pinned_once_if_the_driver_numbers_no_allocations),
     };
 
