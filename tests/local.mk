@@ -107,6 +107,7 @@ UNIT_TESTS = \
 	tests/unit/remote/quickack \
 	tests/unit/remote/rshcommand \
 	tests/unit/remote/sruncommand \
+	tests/unit/agent/oom \
 	tests/unit/agent/ratelimit \
 	tests/unit/agent/relay \
 	tests/unit/agent/quiet \
@@ -375,6 +376,10 @@ tests_unit_agent_relay_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 tests_unit_agent_removetree_SOURCES = tests/unit/agent/removetree.c tests/unit/unit.h
 tests_unit_agent_removetree_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_removetree_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_agent_oom_SOURCES = tests/unit/agent/oom.c tests/unit/unit.h
+tests_unit_agent_oom_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_oom_LDADD = $(AGENT_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_agent_ratelimit_SOURCES = tests/unit/agent/ratelimit.c tests/unit/unit.h
 tests_unit_agent_ratelimit_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -88,9 +88,13 @@ static void read_log(struct dt_oom *oom)
     }
 }
 
+/* Ids of processes are used again. */
 void dt_oom_forget(struct dt_oom *oom)
 {
     read_count(oom->path, &oom->seen);
+    if (oom->log >= 0)
+        read_log(oom);
+    oom->npids = 0;
 }
 
 bool dt_oom_killed_any(const struct dt_oom *oom)
