@@ -14,12 +14,26 @@ static void signal_agents(struct dt_pause *p, int signo)
     }
 }
 
+/* These end the job or warn if ranks start or run for too long. Ranks do neither while they are
+ * stopped. */
+static void give_time_back(struct dt_timers *timers, uint64_t ns)
+{
+    static const enum dt_job_timer of_ranks[] = { DT_TIMER_START, DT_TIMER_STRAGGLERS,
+                                                  DT_TIMER_MISSED };
+
+    for (size_t i = 0; i < sizeof of_ranks / sizeof *of_ranks; i++)
+        dt_timers_delay(timers, of_ranks[i], ns);
+}
+
 static void stop_here(struct dt_pause *p)
 {
+    uint64_t stopped_ns = dt_core_now(p->core);
+
     p->pausing = false;
     dt_timers_stop(&p->core->timers, DT_TIMER_PAUSE);
     p->core->ops->suspend(p->core->ops->arg);
     /* The user has continued dtrun. */
+    give_time_back(&p->core->timers, dt_core_now(p->core) - stopped_ns);
     dt_hang_detect_forget(p->hang_detect);
     signal_agents(p, SIGCONT);
 }

@@ -16,6 +16,8 @@ uint64_t dt_timers_now_ns(const struct dt_timers *t);
 void dt_timers_set(struct dt_timers *t, enum dt_job_timer timer, uint64_t ms);
 /* Makes a running timer expire within ms at the latest. Does nothing if it does not run. */
 void dt_timers_shorten(struct dt_timers *t, enum dt_job_timer timer, uint64_t ms);
+/* Makes a running timer expire that much later. Does nothing if it does not run. */
+void dt_timers_delay(struct dt_timers *t, enum dt_job_timer timer, uint64_t ns);
 void dt_timers_stop(struct dt_timers *t, enum dt_job_timer timer);
 bool dt_timers_is_running(const struct dt_timers *t, enum dt_job_timer timer);
 void dt_timers_expired(struct dt_timers *t, enum dt_job_timer timer); /* on its event */

@@ -36,6 +36,7 @@ struct world {
     size_t shown;       /* bytes of output */
     const char *awaits; /* as ops.output_awaits */
     uint64_t unread_ms; /* for how long nobody has read any */
+    uint64_t away_ns;   /* for how long dtrun is suspended */
     char said[4096];    /* dtrun's messages */
 };
 
@@ -139,6 +140,13 @@ static void nothing(void *arg)
     (void)arg;
 }
 
+static void suspend(void *arg)
+{
+    struct world *w = arg;
+
+    w->now_ns += w->away_ns;
+}
+
 static const char *output_awaits(void *arg, uint64_t ms)
 {
     struct world *w = arg;
@@ -210,7 +218,7 @@ static void prepare(struct world *w)
         .output_awaits = output_awaits,
         .stdin_credit = stdin_credit,
         .stdin_hold = nothing,
-        .suspend = nothing,
+        .suspend = suspend,
         .end = on_end,
     };
 }
@@ -1708,6 +1716,29 @@ static void a_second_ctrl_z_changes_nothing(void **state)
     end(&w);
 }
 
+static void a_suspended_job_does_not_use_up_its_exit_grace(void **state)
+{
+    struct world w;
+    uint64_t straggles_ns, ends_ns;
+
+    (void)state;
+    prepare(&w);
+    w.config.exit_grace_s = 10;
+    w.config.timeout_s = 10;
+    w.away_ns = UINT64_C(3600000000000);
+    launch(&w);
+    meet_and_start(&w);
+    leave(&w, 0);
+    straggles_ns = w.due_ns[DT_TIMER_STRAGGLERS];
+    ends_ns = w.due_ns[DT_TIMER_TIMEOUT];
+    dt_job_signal(w.job, SIGTSTP);
+    answer_query(&w, 0, 1);
+    answer_query(&w, 1, 1);
+    assert_int_equal(w.due_ns[DT_TIMER_STRAGGLERS], straggles_ns + w.away_ns);
+    assert_int_equal(w.due_ns[DT_TIMER_TIMEOUT], ends_ns);
+    end(&w);
+}
+
 /* a's agent refuses its ranks after b was lost, while they are being ended anyway. */
 static void a_refusal_while_recovering_does_not_count(void **state)
 {
@@ -1859,6 +1890,7 @@ int main(void)
         cmocka_unit_test(a_second_interrupt_ends_the_grace),
         cmocka_unit_test(a_third_interrupt_does_not_put_off_the_end),
         cmocka_unit_test(a_second_ctrl_z_changes_nothing),
+        cmocka_unit_test(a_suspended_job_does_not_use_up_its_exit_grace),
         cmocka_unit_test(a_refusal_while_recovering_does_not_count),
         cmocka_unit_test(ranks_that_exit_with_0_end_the_job),
         cmocka_unit_test(tensorflow_is_refused_where_ranks_have_no_port),
