@@ -174,7 +174,7 @@ limit_cache() { # SIZE
 }
 
 @test "a cleaner of temporary files leaves the pushed files alone that a restart needs" {
-    mkdir run
+    mkdir -m 700 run
     mkfifo go
     printf '#!/bin/sh\n[ "$DTRUN_RESTART_COUNT" = 1 ] || { echo runs; : <"%s/go"; exit 1; }\n' "$T" >once
     chmod +x once

@@ -298,7 +298,7 @@ END
 
 @test "agents of other versions that have not been used for a month are removed" {
     own_home
-    mkdir -p -m 700 "$HOME/.cache/dtrun/kept"
+    (umask 077 && mkdir -p "$HOME/.cache/dtrun/kept")
     cd "$HOME/.cache/dtrun"
     touch -d '40 days ago' dtrun-agent-x86_64-old kept/dtrun-agent-x86_64-mine
     touch -d '20 days ago' dtrun-agent-x86_64-recent
