@@ -28,14 +28,15 @@ static int read_all(struct dt_strbuf *b, int fd, size_t max, struct dt_error *er
     }
 }
 
-/* Checks the open file, not the path: another user who owns the directory could exchange it. */
+/* Checks the open file, not the path: another user who owns the directory could exchange it. A
+ * group may write to it, as is usual with umask 002 and a group for each user. */
 static int check_own(int fd, struct dt_error *err)
 {
     struct stat st;
 
     if (fstat(fd, &st) < 0)
         return dt_error_set(err, "%s", strerror(errno));
-    if ((st.st_uid != geteuid() && st.st_uid != 0) || st.st_mode & (S_IWGRP | S_IWOTH))
+    if ((st.st_uid != geteuid() && st.st_uid != 0) || st.st_mode & S_IWOTH)
         return dt_error_set(err, "another user may write to it; make it yours, with mode 644");
     return 0;
 }

@@ -11,8 +11,8 @@
  * reason, without the file's name, in err. More than max bytes are an error. */
 int dt_slurp(struct dt_strbuf *b, const char *path, size_t max, struct dt_error *err);
 
-/* Like dt_slurp, but "-" is a file, and a file that another user than root may write to is an
- * error. */
+/* Like dt_slurp, but "-" is a file. A file of another user than root, or one to which all users may
+ * write, is an error. */
 int dt_slurp_own(struct dt_strbuf *b, const char *path, size_t max, struct dt_error *err);
 
 #endif
