@@ -26,8 +26,7 @@ struct dt_agent_host { /* what generations need from the agent; outlives them */
     struct rlimit files_limit;     /* the limit before the agent raised its own */
     struct rlimit file_size_limit; /* likewise */
     struct dt_oom oom;
-    /* Whole seconds of CPU time of the process that was reaped last, and of those that it reaped.
-     */
+    /* whole seconds of CPU time of the last process that was reaped, and of those it had reaped */
     uint64_t reaped_cpu_s;
     bool told_memory_limit;
     bool told_time_limit;

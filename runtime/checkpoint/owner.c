@@ -110,8 +110,7 @@ static dt_result_t replace_owner_file(struct dt_ownership *o, const struct dt_di
 struct owner_file {
     int fd;
     bool foreign; /* another user's job made it and may still hold it; it can only be read */
-    bool
-        linked; /* it has another name as well: perhaps another user's link to a file of this one */
+    bool linked;  /* it has another name, too: perhaps another user's link to this user's file */
 };
 
 static bool has_other_name(int fd)

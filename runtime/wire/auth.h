@@ -54,8 +54,8 @@ void dt_auth_hello(const struct dt_auth *a, uint8_t hello[DT_AUTH_HELLO]);
 bool dt_auth_prove(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
                    const uint8_t answer[DT_AUTH_ANSWER], uint8_t proof[DT_AUTH_PROOF]);
 
-/* Listening side: false if the hello is not from this generation and pair, or for ranks this job.
- */
+/* Listening side: false if the hello is not from this generation and pair or, between ranks, not
+ * from this job. */
 bool dt_auth_answer(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
                     uint8_t answer[DT_AUTH_ANSWER]);
 bool dt_auth_check(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
