@@ -14,33 +14,43 @@ enum {
     PROTOCOL = 3,       /* of this handshake and the frames after it (dataframe.h) */
     TAG_AT = DT_AUTH_HELLO - DT_AUTH_TAG,
     NONCE_AT = TAG_AT - DT_AUTH_NONCE,
+    TRANSCRIPT_MAX = 8 + DT_AUTH_HELLO + DT_AUTH_NONCE,
 };
 
 static const char CALLER[8] = "call";
 static const char LISTENER[8] = "listen";
 static const char CONNECTOR[8] = "connect";
 
-/* What the hello's own tag authenticates: the role, and the hello with its nonce. */
-static void hello_text(uint8_t out[8 + TAG_AT], const uint8_t *hello)
+/* Returns the length of what a tag authenticates: the role, the hello and the listener's nonce; for
+ * the hello's own tag (nonce NULL) the role and the hello before the tag. */
+static size_t transcript(uint8_t out[TRANSCRIPT_MAX], const char role[8], const uint8_t *hello,
+                         const uint8_t *nonce)
 {
-    memcpy(out, CALLER, 8);
-    memcpy(out + 8, hello, TAG_AT);
+    size_t bytes = nonce ? DT_AUTH_HELLO : TAG_AT;
+
+    memcpy(out, role, 8);
+    memcpy(out + 8, hello, bytes);
+    if (nonce)
+        memcpy(out + 8 + bytes, nonce, DT_AUTH_NONCE);
+    return 8 + bytes + (nonce ? DT_AUTH_NONCE : 0);
 }
 
-static void sign_hello(const struct dt_auth *a, uint8_t *hello)
+static void sign(const struct dt_auth *a, const char role[8], const uint8_t *hello,
+                 const uint8_t *nonce, uint8_t *tag)
 {
-    uint8_t text[8 + TAG_AT];
+    uint8_t text[TRANSCRIPT_MAX];
+    size_t bytes = transcript(text, role, hello, nonce);
 
-    hello_text(text, hello);
-    crypto_auth(hello + TAG_AT, text, sizeof text, a->secret);
+    crypto_auth(tag, text, bytes, a->secret);
 }
 
-static bool verify_hello(const struct dt_auth *a, const uint8_t *hello)
+static bool verify(const struct dt_auth *a, const char role[8], const uint8_t *hello,
+                   const uint8_t *nonce, const uint8_t *tag)
 {
-    uint8_t text[8 + TAG_AT];
+    uint8_t text[TRANSCRIPT_MAX];
+    size_t bytes = transcript(text, role, hello, nonce);
 
-    hello_text(text, hello);
-    return crypto_auth_verify(hello + TAG_AT, text, sizeof text, a->secret) == 0;
+    return crypto_auth_verify(tag, text, bytes, a->secret) == 0;
 }
 
 void dt_auth_hello(const struct dt_auth *a, uint8_t hello[DT_AUTH_HELLO])
@@ -56,7 +66,7 @@ void dt_auth_hello(const struct dt_auth *a, uint8_t hello[DT_AUTH_HELLO])
     dt_put_u32(&p, a->connection);
     dt_put_u64(&p, a->comm);
     randombytes_buf(hello + NONCE_AT, DT_AUTH_NONCE);
-    sign_hello(a, hello);
+    sign(a, CALLER, hello, NULL, hello + TAG_AT);
 }
 
 /* False: another protocol, or no hello at all. */
@@ -88,34 +98,7 @@ static bool hello_fits(const struct dt_auth *a, const uint8_t *hello)
            who.purpose == a->purpose &&
            (a->peer == DT_AUTH_ANYBODY ||
             (a->peer == who.me && a->comm == who.comm && a->connection == who.connection)) &&
-           (a->purpose == DT_AUTH_AGENTS || verify_hello(a, hello));
-}
-
-/* What both sides authenticate: the role, the hello with its nonce, and the listener's nonce. */
-static void transcript(uint8_t out[8 + DT_AUTH_HELLO + DT_AUTH_NONCE], const char role[8],
-                       const uint8_t *hello, const uint8_t *nonce)
-{
-    memcpy(out, role, 8);
-    memcpy(out + 8, hello, DT_AUTH_HELLO);
-    memcpy(out + 8 + DT_AUTH_HELLO, nonce, DT_AUTH_NONCE);
-}
-
-static void sign(const struct dt_auth *a, const char role[8], const uint8_t *hello,
-                 const uint8_t *nonce, uint8_t *tag)
-{
-    uint8_t text[8 + DT_AUTH_HELLO + DT_AUTH_NONCE];
-
-    transcript(text, role, hello, nonce);
-    crypto_auth(tag, text, sizeof text, a->secret);
-}
-
-static bool verify(const struct dt_auth *a, const char role[8], const uint8_t *hello,
-                   const uint8_t *nonce, const uint8_t *tag)
-{
-    uint8_t text[8 + DT_AUTH_HELLO + DT_AUTH_NONCE];
-
-    transcript(text, role, hello, nonce);
-    return crypto_auth_verify(tag, text, sizeof text, a->secret) == 0;
+           (a->purpose == DT_AUTH_AGENTS || verify(a, CALLER, hello, NULL, hello + TAG_AT));
 }
 
 bool dt_auth_answer(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
