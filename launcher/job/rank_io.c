@@ -19,9 +19,10 @@ void dt_rank_io_shown(const struct dt_rank_io *io, uint32_t number, int fd, size
     struct dt_msg_credit m = { .rank = number, .fd = (uint8_t)fd, .bytes = (uint32_t)n };
     const struct dt_plan_node *node = dt_plan_node_of(&io->core->plan, (int)number);
 
-    if (node)
-        *unpaid_of(io, number, fd) -= (int64_t)n;
-    if (node && dt_hostlink_has_ranks(link_of(io, node)))
+    if (!node)
+        return;
+    *unpaid_of(io, number, fd) -= (int64_t)n;
+    if (dt_hostlink_has_ranks(link_of(io, node)))
         dt_hostlink_send(link_of(io, node), DT_MSG_CREDIT, &m);
 }
 

@@ -103,15 +103,13 @@ void dt_async_await_ends(void)
  * only. */
 void dt_async_make(struct dt_async *a, struct dt_task *task)
 {
-    bool ahead = task->ahead;
-
     dt_ticketlock_await(a->lock, task->number);
     a->limit_ms = task->limit_ms;
     task->result = task->run(task);
     if (task->result != DT_OK)
         dt_error_save(&task->error);
     dt_ticketlock_leave(a->lock);
-    if (ahead)
+    if (task->ahead)
         atomic_fetch_sub(&a->n_ahead, 1);
     atomic_store_explicit(&task->done, 1, memory_order_release);
     dt_futex_wake_all(&task->done);
