@@ -745,7 +745,7 @@ static void an_owner_with_another_name_is_not_written(void **state)
 }
 
 /* Nobody opens its other end. */
-static void a_fifo_holds_nobody_up(void **state)
+static void a_fifo_does_not_block_a_job(void **state)
 {
     char manifest[120], lineage_path[100];
     struct job j;
@@ -1064,7 +1064,7 @@ int main(int argc, char **argv)
         ON_DISK(a_restarted_owner_keeps_the_directory),
         ON_DISK(another_users_file_that_cannot_be_locked_is_named),
         ON_DISK(an_owner_with_another_name_is_not_written),
-        ON_DISK(a_fifo_holds_nobody_up),
+        ON_DISK(a_fifo_does_not_block_a_job),
         ON_DISK(a_job_that_lost_the_ownership_commits_nothing),
         ON_DISK(an_owner_that_cannot_be_read_is_an_error),
         ON_DISK(a_refused_save_disturbs_no_job_even_without_locks),

@@ -84,7 +84,7 @@ static void a_task_that_is_ahead_is_refused_behind_another(void **state)
 
 /* Numbers start again after 2^32 calls. A program that makes one every millisecond gets there in
  * seven weeks. */
-static void numbers_of_old_tasks_mean_nothing(void **state)
+static void ticket_numbers_may_wrap_around(void **state)
 {
     struct dt_task first = { .run = make }, ahead = { .run = make, .ahead = true };
     struct dt_ticketlock lock = { 0 };
@@ -111,7 +111,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_ahead_can_be_awaited_while_others_are_submitted),
         cmocka_unit_test(a_task_that_is_ahead_is_refused_behind_another),
-        cmocka_unit_test(numbers_of_old_tasks_mean_nothing),
+        cmocka_unit_test(ticket_numbers_may_wrap_around),
     };
     return cmocka_run_group_tests_name("async", tests, NULL, NULL);
 }
