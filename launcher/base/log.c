@@ -43,7 +43,7 @@ void dt_log_tame(char *text)
 }
 
 /* Each line is one write, so that lines of several processes on one terminal never mix. */
-static void say(const char *fmt, va_list ap)
+static void say(bool foreign, const char *fmt, va_list ap)
 {
     char *text = dt_xvasprintf(fmt, ap);
     struct dt_strbuf b = { 0 };
@@ -52,7 +52,7 @@ static void say(const char *fmt, va_list ap)
     dt_log_tame(text);
     dt_strbuf_printf(&b, "dtrun: %s\n", text);
     if (sink_f) {
-        sink_f(sink_arg, b.data, b.len);
+        sink_f(sink_arg, b.data, b.len, foreign);
     } else {
         n = write(STDERR_FILENO, b.data, b.len);
         (void)n;
@@ -66,7 +66,7 @@ void dt_say(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    say(fmt, ap);
+    say(false, fmt, ap);
     va_end(ap);
 }
 
@@ -77,6 +77,26 @@ void dt_verbose(const char *fmt, ...)
     if (!verbose)
         return;
     va_start(ap, fmt);
-    say(fmt, ap);
+    say(false, fmt, ap);
+    va_end(ap);
+}
+
+void dt_say_foreign(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(true, fmt, ap);
+    va_end(ap);
+}
+
+void dt_verbose_foreign(const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!verbose)
+        return;
+    va_start(ap, fmt);
+    say(true, fmt, ap);
     va_end(ap);
 }

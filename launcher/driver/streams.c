@@ -108,11 +108,11 @@ static void on_stdin_failed(void *arg, int error)
     dt_job_stdin_failed(s->job, error);
 }
 
-static void log_sink(void *arg, const char *line, size_t n)
+static void log_sink(void *arg, const char *line, size_t n, bool foreign)
 {
     struct dt_streams *s = arg;
 
-    dt_outmux_message(s->out, line, n);
+    dt_outmux_message(s->out, line, n, foreign);
 }
 
 struct dt_streams *dt_streams_open(uv_loop_t *loop, const struct dt_streams_config *config,

@@ -1,5 +1,6 @@
 #include "launcher/io/outmux.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,6 +21,8 @@ enum {
     CREDIT_STEP = 32 * 1024,  /* smaller amounts wait until the stream has nothing queued */
     PENDING_MAX = 128 * 1024, /* lines are made only while less than this waits to be written */
     PIECE_MAX = 4 * 1024,     /* made into lines at once; labels can multiply the size */
+    FOREIGN_MAX = 256 * 1024, /* bytes of messages that wait when a host's is dropped */
+    MESSAGES_MAX = 4 * 1024 * 1024, /* the same for dtrun's own */
 };
 
 struct sink {
@@ -31,6 +34,7 @@ struct sink {
     bool pumping;
     size_t nquiet;    /* number of its quiet streams */
     const void *open; /* the stream whose unfinished line was written last, or NULL */
+    size_t ndropped;  /* number of messages that were dropped and are not reported yet */
 };
 
 struct stream {
@@ -191,6 +195,29 @@ static void show_quiet(struct sink *sink)
     }
 }
 
+static void add_to_backlog(struct sink *sink, size_t stream, const void *data, size_t n)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    dt_backlog_add(sink->backlog, stream, data, n, now);
+}
+
+/* Reports them once all messages that waited have been taken. */
+static void report_dropped(struct sink *sink)
+{
+    size_t stream = sink->mux->nstreams;
+    char line[100];
+
+    if (sink->ndropped == 0 || dt_backlog_waiting(sink->backlog, stream) > 0)
+        return;
+    snprintf(line, sizeof line,
+             "dtrun: %zu messages were dropped, because standard error was not read in time\n",
+             sink->ndropped);
+    sink->ndropped = 0;
+    add_to_backlog(sink, stream, line, strlen(line));
+}
+
 /* The loop also handles bytes that are added while it runs. */
 static void pump(struct sink *sink)
 {
@@ -205,6 +232,7 @@ static void pump(struct sink *sink)
             write_message(sink, p.data, p.n);
         else
             make_lines(&m->streams[p.stream], &p);
+        report_dropped(sink);
     }
     sink->pumping = false;
     show_quiet(sink);
@@ -238,10 +266,7 @@ static struct stream *stream_of(struct dt_outmux *m, uint32_t number, int fd)
 
 static void add_bytes(struct sink *sink, size_t stream, const void *data, size_t n)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    dt_backlog_add(sink->backlog, stream, data, n, now);
+    add_to_backlog(sink, stream, data, n);
     pump(sink);
 }
 
@@ -287,9 +312,17 @@ void dt_outmux_end_all(struct dt_outmux *m)
         end_stream_later(&m->streams[i]);
 }
 
-void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n)
+void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n, bool foreign)
 {
-    add_bytes(&m->sinks[m->nsinks - 1], m->nstreams, text, n);
+    struct sink *sink = &m->sinks[m->nsinks - 1];
+    size_t waiting = dt_backlog_waiting(sink->backlog, m->nstreams);
+
+    /* After the first, foreign ones are dropped until that is reported: in one line, not in many.
+     */
+    if (waiting >= MESSAGES_MAX || (foreign && (waiting >= FOREIGN_MAX || sink->ndropped > 0)))
+        sink->ndropped++;
+    else
+        add_bytes(sink, m->nstreams, text, n);
 }
 
 static bool is_drained(const struct sink *sink)

@@ -37,8 +37,9 @@ void dt_outmux_add(struct dt_outmux *m, uint32_t number, int fd, const void *dat
 /* Nothing follows for now: the last bytes are a prompt, not the first half of a late line. */
 void dt_outmux_quiet(struct dt_outmux *m, uint32_t number, int fd);
 void dt_outmux_eof(struct dt_outmux *m, uint32_t number, int fd);
-/* Adds a message of dtrun's own, in whole lines, to standard error. */
-void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n);
+/* Adds a message, one line, to standard error. While too much waits there, messages are dropped:
+ * foreign ones (log.h) first. Once it is read, a line says how many. */
+void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n, bool foreign);
 /* Ends all unfinished lines, because no stream will continue. */
 void dt_outmux_end_all(struct dt_outmux *m);
 /* Whether a descriptor has accepted nothing for ms although something waits for it. ms 0: whether

@@ -70,10 +70,11 @@ void sim_stand_still(struct sim_world *w, uint64_t ns)
     w->now_ns = until_ns;
 }
 
-static void on_line(void *arg, const char *line, size_t n)
+static void on_line(void *arg, const char *line, size_t n, bool foreign)
 {
     struct sim_world *w = arg;
 
+    (void)foreign;
     sim_trace(w, "%.*s", (int)n - 1, line);
     sim_check_said(w, line);
 }

@@ -162,10 +162,11 @@ static void control_characters_are_replaced_and_text_is_not(void **state)
     }
 }
 
-static void keep_line(void *arg, const char *line, size_t n)
+static void keep_line(void *arg, const char *line, size_t n, bool foreign)
 {
     char **kept = arg;
 
+    (void)foreign;
     *kept = strndup(line, n);
 }
 

@@ -161,7 +161,7 @@ static void lines_of_several_ranks_get_labels(void **state)
     add(&f, 2, 2, "to stderr\n");
     add(&f, 2, 1, "no end");
     dt_outmux_eof(f.mux, 2, 1);
-    dt_outmux_message(f.mux, "dtrun: a message\n", 17);
+    dt_outmux_message(f.mux, "dtrun: a message\n", 17, false);
     drain(&f);
     give_back(&f);
     assert_string_equal(dt_strbuf_text(&f.got[0]),
@@ -442,6 +442,73 @@ static void labels_of_waiting_lines_take_no_memory(void **state)
 }
 
 /* A held line must not stop its stream, however long it is. */
+static size_t lines_with(const char *text, const char *what)
+{
+    size_t lines = 0;
+
+    for (; (text = strstr(text, what)); text += strlen(what))
+        lines++;
+    return lines;
+}
+
+/* While nobody reads, dtrun's own message comes after two million of a host. */
+static void messages_of_a_host_take_bounded_memory(void **state)
+{
+    enum { SAID = 2000000, LIMIT = 4 << 20 };
+    static const char foreign[] = "dtrun: host1: again\n", own[] = "dtrun: lost host1\n";
+    struct mallinfo2 before, after;
+    size_t said, dropped = 0;
+    const char *report;
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, PIPES, 2, true);
+    before = mallinfo2();
+    for (int i = 0; i < SAID; i++) {
+        dt_outmux_message(f.mux, foreign, sizeof foreign - 1, true);
+        if (i % 100000 == 0)
+            turn(&f);
+    }
+    dt_outmux_message(f.mux, own, sizeof own - 1, false);
+    after = mallinfo2();
+    drain(&f);
+    dt_outmux_message(f.mux, foreign, sizeof foreign - 1, true);
+    drain(&f);
+    give_back(&f);
+    assert_in_range(after.uordblks + after.hblkhd, 0, before.uordblks + before.hblkhd + LIMIT);
+    said = lines_with(f.got[1].data, foreign);
+    report = strstr(f.got[1].data, " messages were dropped, because");
+    assert_non_null(report);
+    while (report[-1] != ' ')
+        report--;
+    dropped = strtoul(report, NULL, 10);
+    assert_int_equal(said + dropped, SAID + 1);
+    assert_int_equal(lines_with(f.got[1].data, "were dropped"), 1);
+    assert_int_equal(lines_with(f.got[1].data, own), 1);
+    assert_string_equal(f.got[1].data + f.got[1].len - (sizeof foreign - 1), foreign);
+    close_fixture(&f);
+}
+
+static void messages_of_dtrun_take_bounded_memory(void **state)
+{
+    enum { SAID = 2000000, LIMIT = 16 << 20 };
+    static const char own[] = "dtrun: rank 1 died again\n";
+    struct mallinfo2 before, after;
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, PIPES, 2, true);
+    before = mallinfo2();
+    for (int i = 0; i < SAID; i++)
+        dt_outmux_message(f.mux, own, sizeof own - 1, false);
+    after = mallinfo2();
+    drain(&f);
+    give_back(&f);
+    assert_in_range(after.uordblks + after.hblkhd, 0, before.uordblks + before.hblkhd + LIMIT);
+    assert_int_equal(lines_with(f.got[1].data, "were dropped"), 1);
+    close_fixture(&f);
+}
+
 static void a_long_line_gets_one_label(void **state)
 {
     struct fixture f;
@@ -821,6 +888,8 @@ int main(void)
         cmocka_unit_test(a_slow_reader_is_told_from_a_stuck_one),
         cmocka_unit_test(memory_stays_small_if_output_never_ends),
         cmocka_unit_test(labels_of_waiting_lines_take_no_memory),
+        cmocka_unit_test(messages_of_a_host_take_bounded_memory),
+        cmocka_unit_test(messages_of_dtrun_take_bounded_memory),
         cmocka_unit_test(a_long_line_gets_one_label),
         cmocka_unit_test(an_unfinished_line_waits_for_its_rest),
         cmocka_unit_test(a_prompt_is_shown_when_its_stream_is_quiet),

@@ -168,11 +168,12 @@ static void on_end(void *arg)
     w->ended = true;
 }
 
-static void say(void *arg, const char *line, size_t n)
+static void say(void *arg, const char *line, size_t n, bool foreign)
 {
     struct world *w = arg;
     size_t said = strlen(w->said);
 
+    (void)foreign;
     assert_true(said + n < sizeof w->said);
     memcpy(w->said + said, line, n);
 }

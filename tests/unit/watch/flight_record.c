@@ -186,8 +186,9 @@ static void hosts_beyond_the_list_are_counted(void **state)
     dt_flight_record_free(&l);
 }
 
-static void keep(void *arg, const char *text, size_t n)
+static void keep(void *arg, const char *text, size_t n, bool foreign)
 {
+    (void)foreign;
     dt_strbuf_add(arg, text, n);
 }
 
