@@ -1,8 +1,10 @@
 #include "launcher/io/json.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/base/strbuf.h"
 #include "launcher/base/utf8.h"
 
 static void *allocate(size_t bytes)
@@ -50,10 +52,30 @@ void dt_json_add_number(cJSON *object, const char *key, bool known, double value
         cJSON_AddNullToObject(object, key);
 }
 
+/* Escapes the control characters from U+007F to U+009F, which cJSON leaves as they are. They stand
+ * only in strings. */
+static char *escape_controls(const char *text)
+{
+    struct dt_strbuf b = { 0 };
+    size_t n;
+
+    for (; *text; text += n) {
+        const unsigned char *p = (const unsigned char *)text;
+
+        n = *p == 0x7f ? 1 : *p == 0xc2 && p[1] < 0xa0 ? 2 : 0;
+        if (n)
+            dt_strbuf_printf(&b, "\\u%04x", p[n - 1]);
+        else
+            dt_strbuf_add(&b, text, n = strcspn(text + 1, "\x7f\xc2") + 1);
+    }
+    return dt_strbuf_take(&b);
+}
+
 char *dt_json_text(cJSON *json)
 {
-    char *text = cJSON_Print(json);
+    char *printed = cJSON_Print(json), *text = escape_controls(printed);
 
     cJSON_Delete(json);
+    free(printed);
     return text;
 }

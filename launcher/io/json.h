@@ -1,5 +1,6 @@
 /* Adds members to JSON objects. Unknown values become null. JSON must be UTF-8, so U+FFFD replaces
- * invalid bytes in text. */
+ * invalid bytes in text. All control characters are escaped, because users look at JSON on
+ * terminals, too. */
 #ifndef DT_IO_JSON_H
 #define DT_IO_JSON_H
 

@@ -75,6 +75,15 @@ END
     [ "$(jq '.ranks | length' got)" -eq 3 ]
 }
 
+# A terminal may take U+009B for ESC [.
+@test "JSON escapes all control characters, and changes no others" {
+    need_jq
+    local texts=($'\e[1m' $'\xc2\x9b1m' $'\x7f' $'\xc2\xa0' $'\xc3\x9b' '\u009b' $'\xc2\x80\xc2\x9f')
+    dtrun --dry-run --json true "${texts[@]}" >got
+    LC_ALL=C run -1 grep -a $'\x1b\|\xc2[\x80-\x9f]\|\x7f' got
+    [ "$(jq -r '.command[]' got)" = "$(printf '%s\n' true "${texts[@]}")" ]
+}
+
 @test "without hosts, all ranks run on localhost: one, or as many as -np says" {
     run dtrun --dry-run true
     [ "${#lines[@]}" -eq 2 ]
