@@ -107,6 +107,7 @@ runtime_libruntime_a_SOURCES = \
 	runtime/diag/lastcalls.c runtime/diag/lastcalls.h \
 	runtime/diag/recorder.c runtime/diag/recorder.h \
 	runtime/gpu/device/copies.c runtime/gpu/device/copies.h \
+	runtime/gpu/device/errand.c runtime/gpu/device/errand.h \
 	runtime/gpu/device/gate.c runtime/gpu/device/gate.h \
 	runtime/gpu/device/life.c runtime/gpu/device/life.h \
 	runtime/gpu/device/memory.c runtime/gpu/device/memory.h \
@@ -118,7 +119,6 @@ runtime_libruntime_a_SOURCES = \
 	runtime/gpu/device/wait.c runtime/gpu/device/wait.h \
 	runtime/gpu/devicecall.c runtime/gpu/devicecall.h \
 	runtime/gpu/direct.c runtime/gpu/direct.h \
-	runtime/gpu/errand.c runtime/gpu/errand.h \
 	runtime/gpu/extents.c runtime/gpu/extents.h \
 	runtime/gpu/fold/arena.c runtime/gpu/fold/arena.h \
 	runtime/gpu/fold/fold.h \
@@ -136,6 +136,7 @@ runtime_libruntime_a_SOURCES = \
 	runtime/gpu/ncclcomm.c runtime/gpu/ncclcomm.h \
 	runtime/gpu/ncclerror.c runtime/gpu/ncclerror.h \
 	runtime/gpu/ncclguard.c runtime/gpu/ncclguard.h \
+	runtime/gpu/ncclinit.c runtime/gpu/ncclinit.h \
 	runtime/gpu/nvidia/cudafail.c runtime/gpu/nvidia/cudafail.h \
 	runtime/gpu/offer.c runtime/gpu/offer.h \
 	runtime/gpu/operation.h \

@@ -12,6 +12,7 @@
 #include "runtime/gpu/fold/steps.h"
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/ncclinit.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
 #include "runtime/gpu/operation.h"
@@ -374,7 +375,7 @@ static dt_result_t open_path(struct dt_comm *c, const struct dt_gpu_order *order
 
     switch (c->gpu->path) {
     case DT_GPU_NCCL:
-        return dt_ncclcomm_open(c, order);
+        return dt_ncclinit_open(c, order);
     case DT_GPU_SHARED:
         r = dt_shared_reserve(c, order, why);
         return accept_shared(c, r, why);

@@ -12,6 +12,7 @@
 #include "runtime/gpu/ncclcomm.h"
 #include "runtime/gpu/ncclerror.h"
 #include "runtime/gpu/ncclguard.h"
+#include "runtime/gpu/ncclinit.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
 #include "runtime/gpu/operation.h"
@@ -322,7 +323,7 @@ static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *
 
 static dt_result_t make_in_context(struct dt_comm *c, const struct dt_operation *o)
 {
-    dt_result_t r = dt_ncclcomm_connect(c, &o->order, c->rank, c->size);
+    dt_result_t r = dt_ncclinit_connect(c, &o->order, c->rank, c->size);
 
     return r == DT_OK ? match_and_make(c, o) : r;
 }

@@ -1,6 +1,6 @@
-/* The NCCL communicator that serves one communicator of libdtrun. It is connected at the first call
- * that needs it, and ended when the other one is freed or has failed. Its ranks are all ranks if
- * each has a GPU of its own, else the leaders of ranks that share GPUs (shared.h). */
+/* The NCCL communicator that serves one communicator of libdtrun: its state, its scratch memory,
+ * and its end, when the other one is freed or has failed. ncclinit.h makes it. Its ranks are all
+ * ranks if each has a GPU of its own, else the leaders of ranks that share GPUs (shared.h). */
 #ifndef DT_GPU_NCCLCOMM_H
 #define DT_GPU_NCCLCOMM_H
 
@@ -40,17 +40,9 @@ struct dt_ncclcomm { /* one per communicator; all zero at first */
     uint64_t inside_ns;
 };
 
-/* Collective, in the context of the first call's memory: connects ranks 0 to size - 1 of NCCL's
- * communicator, unless they are connected. NCCL's rank 0 must be rank 0 of c. A rank with rank -1
- * takes no part. */
-dt_result_t dt_ncclcomm_connect(struct dt_comm *c, const struct dt_gpu_order *order, int rank,
-                                int size);
-/* Collective: connects all ranks, and allows calls that the program's thread launches (direct.h).
- * After a failure NCCL's communicator has been aborted. */
-dt_result_t dt_ncclcomm_open(struct dt_comm *c, const struct dt_gpu_order *order);
-/* How long NCCL may take to connect the ranks of c. */
-unsigned dt_ncclcomm_init_seconds(const struct dt_comm *c);
-
+/* Prepares a communicator that NCCL is about to make in this context, which is current. Returns
+ * false if memory or threads run out. */
+bool dt_ncclcomm_begin(struct dt_comm *c, const struct dt_gpu_order *order, int rank, int size);
 /* What NCCL says of the communicator: ncclInProgress while one of its own threads still launches a
  * call; ncclInternalError once its end has begun. Also ncclInProgress, without asking NCCL, if
  * calls do not block and the program's thread is launching one (direct.h), which then asks by

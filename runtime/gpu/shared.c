@@ -13,6 +13,7 @@
 #include "runtime/gpu/launchorder.h"
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/ncclinit.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/operation.h"
 #include "runtime/gpu/sharedopen.h"
@@ -136,7 +137,7 @@ static dt_result_t connect_leaders(struct dt_comm *c, const struct dt_gpu_order 
     const struct dt_gpu_groups *g = &c->gpu->shared.groups;
     int rank = dt_gpu_groups_leads(g) ? dt_gpu_groups_own(g) : -1;
 
-    return g->n == 1 ? DT_OK : dt_ncclcomm_connect(c, order, rank, g->n);
+    return g->n == 1 ? DT_OK : dt_ncclinit_connect(c, order, rank, g->n);
 }
 
 static dt_result_t open_all(struct dt_comm *c, const struct dt_gpu_order *order, size_t slot,

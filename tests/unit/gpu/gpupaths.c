@@ -10,10 +10,10 @@
 
 #include "runtime/api/operation.h"
 #include "runtime/comm/comm.h"
-#include "runtime/gpu/errand.h"
+#include "runtime/gpu/device/errand.h"
 #include "runtime/gpu/extents.h"
 #include "runtime/gpu/ncclcalls.h"
-#include "runtime/gpu/ncclcomm.h"
+#include "runtime/gpu/ncclinit.h"
 #include "runtime/gpu/offer.h"
 
 /* ---- the choice ---- */
@@ -300,11 +300,11 @@ static void nccl_gets_more_time_to_connect_more_ranks(void **state)
     static struct dt_comm c = { .world = &world, .size = 2 };
 
     (void)state;
-    assert_int_equal(dt_ncclcomm_init_seconds(&c), 120);
+    assert_int_equal(dt_ncclinit_seconds(&c), 120);
     c.size = 4096;
-    assert_int_equal(dt_ncclcomm_init_seconds(&c), 120 + 512);
+    assert_int_equal(dt_ncclinit_seconds(&c), 120 + 512);
     world.settings.nccl_init_s = 7;
-    assert_int_equal(dt_ncclcomm_init_seconds(&c), 7);
+    assert_int_equal(dt_ncclinit_seconds(&c), 7);
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-#include "runtime/gpu/errand.h"
+#include "runtime/gpu/device/errand.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

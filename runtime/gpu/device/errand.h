@@ -1,7 +1,7 @@
 /* Work in a library that may never end. A thread of its own does it, and is abandoned if it takes
  * too long. */
-#ifndef DT_GPU_ERRAND_H
-#define DT_GPU_ERRAND_H
+#ifndef DT_GPU_DEVICE_ERRAND_H
+#define DT_GPU_DEVICE_ERRAND_H
 
 #include <stdbool.h>
 #include <stddef.h>
