@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/base/random.h"
 #include "runtime/wire/writeall.h"
 
 static int write_file(const char *path, const char *text)
@@ -73,12 +75,17 @@ static int write_stream(const char *path, const char *text)
     return failed ? -1 : 0;
 }
 
-/* Renaming makes the file appear complete or not at all. */
+/* Renaming makes the file appear complete or not at all. The temporary name is random, because
+ * dtruns in other containers or on other hosts may have the same PID and directory. */
 static int replace_file(const char *path, const char *text)
 {
-    char *temporary = dt_xasprintf("%s.%d.tmp", path, (int)getpid());
-    int rc = write_file(temporary, text), saved;
+    char *temporary;
+    uint64_t random;
+    int rc, saved;
 
+    dt_random_fill(&random, sizeof random);
+    temporary = dt_xasprintf("%s.%016" PRIx64 ".tmp", path, random);
+    rc = write_file(temporary, text);
     if (rc == 0 && rename(temporary, path) < 0) {
         saved = errno;
         unlink(temporary);

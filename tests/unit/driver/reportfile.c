@@ -43,10 +43,32 @@ static void a_failure_to_close_is_reported_with_its_reason(void **state)
     assert_int_equal(rmdir(dir), 0); /* nothing else is left in it */
 }
 
+/* A dtrun with the same PID, in another container or on another host, was killed before it could
+ * rename its file. */
+static void a_name_with_this_pid_may_be_taken(void **state)
+{
+    char dir[] = "/tmp/dtrun-reportfile-XXXXXX", path[64], taken[96];
+    struct dt_error err = { 0 };
+    FILE *f;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/report", dir);
+    snprintf(taken, sizeof taken, "%s.%d.tmp", path, (int)getpid());
+    f = fopen(taken, "w");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(dt_report_write(path, "{}", &err), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(taken), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failure_to_close_is_reported_with_its_reason),
+        cmocka_unit_test(a_name_with_this_pid_may_be_taken),
     };
 
     return cmocka_run_group_tests_name("reportfile", tests, NULL, NULL);
