@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -58,12 +59,25 @@ ssize_t dt_nonblock_read(const struct dt_nonblock *f, void *data, size_t n)
     return read(f->fd, data, n);
 }
 
+/* Returns how many of n bytes to write to a pipe or terminal. A pipe that polls writable accepts
+ * PIPE_BUF, and accepts so much at once or not at all. So if these end with a line, nothing that
+ * another process writes to that pipe gets into the middle of one. */
+static size_t whole_lines(const char *data, size_t n)
+{
+    const char *end;
+
+    if (n <= PIPE_BUF)
+        return n;
+    end = memrchr(data, '\n', PIPE_BUF);
+    return end ? (size_t)(end - data) + 1 : PIPE_BUF;
+}
+
 ssize_t dt_nonblock_write(const struct dt_nonblock *f, const void *data, size_t n)
 {
     if (f->kind == DT_FD_SOCKET)
         return send(f->fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (f->kind == DT_FD_SHARED && n > PIPE_BUF)
-        n = PIPE_BUF; /* a pipe that polls writable accepts this much */
+    if (f->kind != DT_FD_FILE)
+        n = whole_lines(data, n);
     return write(f->fd, data, n);
 }
 

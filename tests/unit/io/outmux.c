@@ -383,6 +383,31 @@ static void a_slow_reader_is_told_from_a_stuck_one(void **state)
     close_fixture(&f);
 }
 
+/* Another process that writes to the pipe now does not get into the middle of a line. */
+static void a_full_pipe_ends_with_a_whole_line(void **state)
+{
+    enum { LINE = 300, LINES = 1000 };
+    char line[LINE + 1];
+    struct fixture f;
+    size_t full;
+
+    (void)state;
+    memset(line, 'x', LINE - 1);
+    strcpy(line + LINE - 1, "\n");
+    open_fixture(&f, PIPES, 2, false);
+    for (int i = 0; i < LINES; i++)
+        add(&f, (uint32_t)i & 1, 1, line);
+    turn(&f);
+    read_all(&f);
+    full = f.got[0].len;
+    drain(&f);
+    give_back(&f);
+    assert_in_range(full, 1, LINE * LINES - 1);
+    assert_int_equal(full % LINE, 0);
+    assert_int_equal(f.got[0].len, LINE * LINES);
+    close_fixture(&f);
+}
+
 /* Behind a reader that is always a little late, the record of written output is dropped, too. */
 static void memory_stays_small_if_output_never_ends(void **state)
 {
@@ -886,6 +911,7 @@ int main(void)
         cmocka_unit_test(credit_follows_the_reader_of_a_pipe),
         cmocka_unit_test(credit_follows_the_reader_of_a_socket),
         cmocka_unit_test(a_slow_reader_is_told_from_a_stuck_one),
+        cmocka_unit_test(a_full_pipe_ends_with_a_whole_line),
         cmocka_unit_test(memory_stays_small_if_output_never_ends),
         cmocka_unit_test(labels_of_waiting_lines_take_no_memory),
         cmocka_unit_test(messages_of_a_host_take_bounded_memory),
