@@ -83,8 +83,14 @@ static void on_gone(void *arg, const char *why)
           why ? why : "it closed the connection");
 }
 
+/* Once its ranks have ended, an agent has nothing to lose: dtrun may only be late with END, because
+ * it was stopped. */
 static void on_lease_expired(void *arg)
 {
+    const struct agent *a = arg;
+
+    if (a->generation && dt_generation_over(a->generation))
+        leave(arg, DT_EXIT_LAUNCH, NULL, NULL);
     on_gone(arg, "it has been silent for too long; --heartbeat gives it longer");
 }
 

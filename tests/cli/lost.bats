@@ -308,6 +308,22 @@ no_cgroup() {
     clean
 }
 
+@test "an agent whose ranks have ended does not miss a launcher that stood still" {
+    local agent
+
+    dtrun_start --heartbeat 2 -np 1 sh -c 'echo up; until [ -e go ]; do sleep 0.05; done'
+    out_has 1 up
+    agent="$(keeper)"
+    kill -STOP "$BACKGROUND"
+    touch go
+    await gone "$agent"
+    kill -CONT "$BACKGROUND"
+    dtrun_wait
+    code_is 0
+    err_is_empty
+    clean
+}
+
 @test "a host whose checkpoint directory hangs is waited for, not lost" {
     [ -w /dev/fuse ] && unshare --mount true 2>/dev/null || skip "needs root and FUSE, to mount a file system"
     try waits_for_checkpoint_dir 1 4
