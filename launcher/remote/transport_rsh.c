@@ -70,7 +70,8 @@ static void on_rsh_data(void *arg, const void *bytes, size_t n)
 
 static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *remote,
                                       const struct dt_transport_events *events, void *arg,
-                                      const struct dt_strs *words, const char *const env[])
+                                      const struct dt_strs *words, const char *const env[],
+                                      bool shield)
 {
     static const struct dt_child_events child_events = { on_rsh_data, dt_pass_noise,
                                                          dt_pass_drained, on_rsh_ended };
@@ -82,6 +83,8 @@ static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *r
     dt_rsh_argv(&argv, words, remote->host->name, remote->command);
     t->program = dt_xstrdup(argv.v[0]);
     t->as_list = dt_rsh_takes_list(words);
+    if (shield)
+        dt_transport_child_shield(&argv);
     t->base.child =
         dt_child_open(loop, (const char *const *)argv.v, env, GRACE_MS, &child_events, t);
     dt_strs_free(&argv);
@@ -91,9 +94,10 @@ static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *r
 static struct dt_transport *rsh_open(uv_loop_t *loop, const struct dt_remote *remote,
                                      const struct dt_transport_events *events, void *arg)
 {
-    return open_with(loop, remote, events, arg, remote->rsh, NULL);
+    return open_with(loop, remote, events, arg, remote->rsh, NULL, true);
 }
 
+/* srun itself handles the signals of Slurm. */
 static struct dt_transport *srun_open(uv_loop_t *loop, const struct dt_remote *remote,
                                       const struct dt_transport_events *events, void *arg)
 {
@@ -102,7 +106,7 @@ static struct dt_transport *srun_open(uv_loop_t *loop, const struct dt_remote *r
 
     dt_srun_words(&words, remote->host);
     dt_srun_env(&env, environ);
-    t = open_with(loop, remote, events, arg, &words, (const char *const *)env.v);
+    t = open_with(loop, remote, events, arg, &words, (const char *const *)env.v, false);
     dt_strs_free(&env);
     dt_strs_free(&words);
     return t;

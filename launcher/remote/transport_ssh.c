@@ -1,12 +1,10 @@
 /* Transport over OpenSSH's ssh, for what libssh2 cannot do: RSA keys before libssh2 1.11, jump
  * hosts, hardware keys, certificates, GSSAPI. All settings of the user apply, except those that
  * would ask a question, start another program or share a connection. */
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/base/program/program.h"
 #include "launcher/remote/ssh/ssherror.h"
 #include "launcher/remote/sshlogin.h"
 #include "launcher/remote/transport.h"
@@ -139,21 +137,6 @@ static void add_options(struct dt_strs *argv, const struct dt_remote *remote)
     dt_xstrs_add(argv, "-T");
 }
 
-/* Batch systems send some signals to every process of a job. dtrun passes them on to the ranks, for
- * which it needs the connections, so ssh ignores them: it installs no handler for a signal that it
- * inherits as ignored. libuv would reset that in the child, so a shell does it. */
-static void add_program(struct dt_strs *argv)
-{
-    char path[PATH_MAX];
-
-    if (dt_program_find(path, sizeof path, "ssh", getenv("PATH")) == 0) {
-        dt_xstrs_add(argv, "sh");
-        dt_xstrs_add(argv, "-c");
-        dt_xstrs_add(argv, "trap '' HUP INT TERM USR1 USR2; exec \"$0\" \"$@\"");
-    }
-    dt_xstrs_add(argv, "ssh");
-}
-
 static struct dt_transport *ssh_open(uv_loop_t *loop, const struct dt_remote *remote,
                                      const struct dt_transport_events *events, void *arg)
 {
@@ -164,10 +147,11 @@ static struct dt_transport *ssh_open(uv_loop_t *loop, const struct dt_remote *re
 
     t->remote = remote;
     t->base.pass = (struct dt_pass){ *events, arg };
-    add_program(&argv);
+    dt_xstrs_add(&argv, "ssh");
     add_options(&argv, remote);
     dt_sshconfig_add_host_args(&argv, remote->host);
     dt_xstrs_add(&argv, remote->command);
+    dt_transport_child_shield(&argv);
     t->base.child =
         dt_child_open(loop, (const char *const *)argv.v, NULL, GRACE_MS, &child_events, t);
     dt_strs_free(&argv);

@@ -50,6 +50,32 @@ readonly SAY='echo "$DTRUN_HOSTID $RANK of $WORLD_SIZE"'
     clean
 }
 
+# Slurm, PBS and LSF do that, with SIGUSR1 as a warning and SIGTERM at the end.
+@test "an --rsh command outlives the signals that a batch system sends to every process of a job" {
+    cat >stays <<'END'
+#!/bin/bash
+echo "$$" >pid
+shift
+"$@"
+END
+    chmod +x stays
+    dtrun_start --rsh './stays %h' --no-tag -H a:1 sh -c 'echo up; until [ -e go ]; do sleep 0.05; done; exit 7'
+    out_has 1 up
+    for signal in HUP INT TERM USR1 USR2; do kill -$signal "$(cat pid)"; done
+    touch go
+    dtrun_wait
+    code_is 7
+    clean
+}
+
+@test "ranks behind an --rsh command do not ignore signals" {
+    make_on_list
+    dtrun --rsh './on-list %h' --no-tag -H a:1 grep SigIgn /proc/self/status
+    code_is 0
+    grep -qx 'SigIgn:[[:space:]]*0*' "$OUT" || { show; false; }
+    clean
+}
+
 @test "hosts without a boot id are told apart by their names" {
     unshare --mount --uts true 2>/dev/null || skip "needs root, to hide the boot id"
     cat >no-boot-id <<'END'
