@@ -1,6 +1,7 @@
 #include "launcher/io/filereader.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,14 +13,16 @@
 
 struct dt_filereader {
     uv_async_t woken;
-    int fd;
+    bool opens; /* fd is its own */
+    int fd;     /* -1: no file is open */
     dt_filereader_read_f read;
     void *arg;
     bool started;
     bool asked;   /* the callback is due */
     bool calling; /* it is being called: its data must not change */
     size_t limit; /* of the next read */
-    /* These belong to the thread while busy. */
+    /* These, and fd, belong to the thread while busy. */
+    char *path; /* of the file to open, or NULL: it is open */
     char data[DT_FILEREADER_MAX];
     size_t begin, end; /* what the callee has not taken */
     int error;
@@ -29,10 +32,19 @@ struct dt_filereader {
     atomic_uint users; /* the loop and the thread; the last one frees everything */
 };
 
+static void close_own_file(struct dt_filereader *r)
+{
+    if (r->opens && r->fd >= 0)
+        close(r->fd);
+    r->fd = -1;
+}
+
 static void release_reader(struct dt_filereader *r)
 {
     if (--r->users > 0)
         return;
+    close_own_file(r);
+    free(r->path);
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);
     free(r);
@@ -40,14 +52,20 @@ static void release_reader(struct dt_filereader *r)
 
 static void read_once(struct dt_filereader *r)
 {
-    ssize_t n;
+    ssize_t n = -1;
+    char *path = r->path;
 
-    do
-        n = read(r->fd, r->data, r->limit);
-    while (n < 0 && errno == EINTR);
+    if (path) {
+        close_own_file(r);
+        r->fd = open(path, O_RDONLY | O_CLOEXEC);
+        r->path = NULL;
+    }
+    while (r->fd >= 0 && (n = read(r->fd, r->data, r->limit)) < 0 && errno == EINTR)
+        continue;
     r->error = n < 0 ? errno : 0;
     r->begin = 0;
     r->end = n < 0 ? 0 : (size_t)n;
+    free(path);
 }
 
 static void *read_file(void *arg)
@@ -68,6 +86,7 @@ static void *read_file(void *arg)
             uv_async_send(&r->woken);
     }
     pthread_mutex_unlock(&r->lock);
+    close_own_file(r); /* not in the loop, which it could block */
     release_reader(r);
     return NULL;
 }
@@ -146,6 +165,21 @@ struct dt_filereader *dt_filereader_open(uv_loop_t *loop, int fd, dt_filereader_
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->changed, NULL);
     return r;
+}
+
+struct dt_filereader *dt_filereader_open_paths(uv_loop_t *loop, dt_filereader_read_f read,
+                                               void *arg)
+{
+    struct dt_filereader *r = dt_filereader_open(loop, -1, read, arg);
+
+    r->opens = true;
+    return r;
+}
+
+void dt_filereader_switch(struct dt_filereader *r, const char *path)
+{
+    free(r->path);
+    r->path = dt_xstrdup(path);
 }
 
 void dt_filereader_start(struct dt_filereader *r, size_t n)

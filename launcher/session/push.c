@@ -19,6 +19,7 @@
 enum {
     OUTBOX_MAX = 512 * 1024,
     CHUNK_MAX = DT_FRAME_PAYLOAD_MAX - 4, /* leaves room for the file's number */
+    READ_AHEAD = 4 * CHUNK_MAX,           /* read at once */
     READ_SIZE = 256 * 1024,
     NAME_LENGTH = sizeof DT_LIBRARY_FILE - 1,
 };
@@ -218,8 +219,34 @@ void dt_push_free(struct dt_push_set *set)
     *set = (struct dt_push_set){ 0 };
 }
 
-static int begin_file(struct dt_push *p, struct dt_link *link, const char *job_id,
-                      struct dt_error *err)
+static void send_data(const struct dt_push *p, const char *data, size_t n)
+{
+    for (size_t sent = 0; sent < n; sent += CHUNK_MAX) {
+        size_t left = n - sent;
+        struct dt_msg_file_data m = {
+            .id = p->next,
+            .data = { (const uint8_t *)data + sent, left < CHUNK_MAX ? left : CHUNK_MAX },
+        };
+
+        dt_link_send(p->link, DT_MSG_FILE_DATA, &m);
+    }
+}
+
+static size_t on_read(void *arg, const char *data, size_t n, int error)
+{
+    struct dt_push *p = arg;
+
+    p->reading = false;
+    if (n == 0)
+        dt_error_set(&p->failed, "push %s: %s", p->set->v[p->next].path,
+                     error ? strerror(error) : "it has become shorter since dtrun began");
+    send_data(p, data, n);
+    p->offset += n;
+    p->moved(p->arg);
+    return n;
+}
+
+static void begin_file(struct dt_push *p)
 {
     const struct dt_push_file *f = &p->set->v[p->next];
     struct dt_msg_file m = {
@@ -230,52 +257,54 @@ static int begin_file(struct dt_push *p, struct dt_link *link, const char *job_i
         .hash = f->hash,
         .target = f->target ? f->target : (char *)"",
         .keep = p->set->keep,
-        .job_id = (char *)(uintptr_t)job_id,
+        .job_id = (char *)(uintptr_t)p->job_id,
     };
 
-    p->fd = f->size ? open(f->path, O_RDONLY | O_CLOEXEC) : -1;
-    if (f->size && p->fd < 0)
-        return dt_error_set(err, "push %s: %s", f->path, strerror(errno));
-    dt_link_send(link, DT_MSG_FILE, &m);
+    dt_link_send(p->link, DT_MSG_FILE, &m);
+    if (f->size && !p->reader)
+        p->reader = dt_filereader_open_paths(p->loop, on_read, p);
+    if (f->size)
+        dt_filereader_switch(p->reader, f->path);
     p->begun = true;
     p->offset = 0;
-    return 0;
+}
+
+static void close_reader(struct dt_push *p)
+{
+    dt_filereader_close(p->reader);
+    p->reader = NULL;
+    p->reading = false;
 }
 
 static void end_file(struct dt_push *p)
 {
-    if (p->begun && p->fd >= 0)
-        close(p->fd);
+    if (p->reading) /* something that is not wanted any more */
+        close_reader(p);
     p->begun = false;
     p->next++;
 }
 
-static int send_chunk(struct dt_push *p, struct dt_link *link, struct dt_error *err)
+static void read_more(struct dt_push *p)
 {
-    const struct dt_push_file *f = &p->set->v[p->next];
-    uint64_t left = f->size - p->offset;
-    static uint8_t chunk[CHUNK_MAX]; /* static, because only one thread of dtrun sends */
-    size_t wanted = left < CHUNK_MAX ? (size_t)left : (size_t)CHUNK_MAX;
-    ssize_t n = pread(p->fd, chunk, wanted, (off_t)p->offset);
-    struct dt_msg_file_data m = { .id = p->next, .data = { chunk, n > 0 ? (size_t)n : 0 } };
+    uint64_t left = p->set->v[p->next].size - p->offset;
 
-    if (n <= 0)
-        return dt_error_set(err, "push %s: %s", f->path,
-                            n < 0 ? strerror(errno) : "it has become shorter since dtrun began");
-    dt_link_send(link, DT_MSG_FILE_DATA, &m);
-    p->offset += (uint64_t)n;
-    return 0;
+    p->reading = true;
+    dt_filereader_start(p->reader, left < READ_AHEAD ? (size_t)left : (size_t)READ_AHEAD);
 }
 
-int dt_push_continue(struct dt_push *p, struct dt_link *link, const char *job_id,
-                     struct dt_error *err)
+int dt_push_continue(struct dt_push *p, struct dt_link *link, struct dt_error *err)
 {
-    while (p->next < p->set->n && dt_link_pending(link) < OUTBOX_MAX) {
-        if (!p->begun && begin_file(p, link, job_id, err) < 0)
-            return -1;
-        if (p->offset < p->set->v[p->next].size && send_chunk(p, link, err) < 0)
-            return -1;
-        if (p->offset == p->set->v[p->next].size)
+    p->link = link;
+    if (p->failed.text[0]) {
+        *err = p->failed;
+        return -1;
+    }
+    while (!p->reading && p->next < p->set->n && dt_link_pending(link) < OUTBOX_MAX) {
+        if (!p->begun)
+            begin_file(p);
+        if (p->offset < p->set->v[p->next].size)
+            read_more(p);
+        else
             end_file(p);
     }
     return 0;
@@ -302,8 +331,7 @@ bool dt_push_is_complete(const struct dt_push *p)
 
 void dt_push_end(struct dt_push *p)
 {
-    if (p->begun)
-        end_file(p);
+    close_reader(p);
     free(p->dir);
     p->dir = NULL;
 }

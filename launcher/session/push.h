@@ -2,7 +2,8 @@
  * start.
  *
  * The set is read once for its checksums. Each host has a dt_push that sends bytes as fast as its
- * link takes them: the next chunks follow when earlier ones have left, so memory stays bounded. */
+ * link takes them: the next chunks follow when earlier ones have left, so memory stays bounded.
+ * Threads open and read the files, because their file system may hang. */
 #ifndef DT_SESSION_PUSH_H
 #define DT_SESSION_PUSH_H
 
@@ -11,6 +12,7 @@
 #include <sys/types.h>
 
 #include "launcher/base/error.h"
+#include "launcher/io/filereader.h"
 #include "launcher/remote/link.h"
 #include "runtime/wire/codec.h"
 
@@ -34,19 +36,25 @@ int dt_push_load(struct dt_push_set *set, const struct dt_strs *paths, const cha
                  struct dt_error *err);
 void dt_push_free(struct dt_push_set *set);
 
-struct dt_push { /* one host's progress; zero-initialise it */
+struct dt_push { /* one host's progress; the caller sets the first five members */
     const struct dt_push_set *set;
-    uint32_t next;   /* the file whose bytes are being sent */
-    uint64_t offset; /* within that file */
-    bool begun;      /* FILE has been sent for it */
-    int fd;          /* while begun: open for reading, or -1 if it has no content */
-    uint32_t done;   /* number of files that the host has put in place */
-    char *dir;       /* the directory on the host; NULL until the first file is in place */
+    uv_loop_t *loop;
+    const char *job_id;
+    void (*moved)(void *arg); /* a chunk was read, or could not be: dt_push_continue is due */
+    void *arg;
+    struct dt_link *link;         /* of the last dt_push_continue */
+    uint32_t next;                /* the file whose bytes are being sent */
+    uint64_t offset;              /* within that file */
+    bool begun;                   /* FILE has been sent for it */
+    struct dt_filereader *reader; /* of all files; NULL until the first one with content */
+    bool reading;                 /* it is reading */
+    struct dt_error failed;       /* why it cannot be read */
+    uint32_t done;                /* number of files that the host has put in place */
+    char *dir; /* the directory on the host; NULL until the first file is there */
 };
 
 /* Fails if a file can no longer be read. */
-int dt_push_continue(struct dt_push *p, struct dt_link *link, const char *job_id,
-                     struct dt_error *err);
+int dt_push_continue(struct dt_push *p, struct dt_link *link, struct dt_error *err);
 /* The host answered for one file. Fails if the host could not put it in place. */
 int dt_push_on_done(struct dt_push *p, const struct dt_msg_file_done *m, struct dt_error *err);
 bool dt_push_is_complete(const struct dt_push *p);

@@ -6,7 +6,6 @@
 
 struct dt_session {
     struct dt_link *link;
-    const char *job_id;
     struct dt_session_events events;
     void *arg;
     struct dt_push push;
@@ -25,7 +24,7 @@ static void feed(struct dt_session *s)
 {
     struct dt_error err = { 0 };
 
-    if (s->greeted && !s->closing && dt_push_continue(&s->push, s->link, s->job_id, &err) < 0)
+    if (s->greeted && !s->closing && dt_push_continue(&s->push, s->link, &err) < 0)
         fail_session(s, &err);
 }
 
@@ -79,6 +78,11 @@ static void on_link_drained(void *arg)
     feed(arg);
 }
 
+static void on_push_moved(void *arg)
+{
+    feed(arg);
+}
+
 static void on_link_closed(void *arg, const struct dt_error *why)
 {
     struct dt_session *s = arg;
@@ -108,10 +112,11 @@ struct dt_session *dt_session_open(uv_loop_t *loop, const struct dt_access *acce
     };
     struct dt_session *s = dt_xcalloc(1, sizeof *s);
 
-    s->job_id = job_id;
     s->events = *events;
     s->arg = arg;
-    s->push.set = access->push;
+    s->push = (struct dt_push){
+        .set = access->push, .loop = loop, .job_id = job_id, .moved = on_push_moved, .arg = s
+    };
     s->link = dt_link_open(loop, &config, &link_events, s);
     return s;
 }

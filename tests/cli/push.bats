@@ -221,6 +221,34 @@ push_to_stuck_home() { # LEASE
     err_has "dtrun: localhost: the file system for pushed files (HOME, XDG_RUNTIME_DIR or /tmp) does not respond; waiting for it"
 }
 
+# A FIFO takes the place of the pushed file, and blocks whoever opens it.
+@test "dtrun goes on while it cannot read a pushed file" {
+    cat >swap <<'END'
+#!/bin/sh
+[ -p data ] || { rm data && mkfifo data; }
+shift
+exec "$@"
+END
+    chmod 755 swap
+    seq 10000 >data
+    cp data copy
+    dtrun_start --verbose --rsh './swap %h' -H a --push data touch ran
+    await has_line "a: connected" "$ERR"
+    kill -INT "$BACKGROUND"
+    dtrun_wait
+    code_is 130
+    [ ! -e ran ]
+    rm data
+    cp copy data
+    dtrun_start --verbose --rsh './swap %h' -H a --push data sh -c 'cat "${LD_LIBRARY_PATH%%:*}/data"'
+    await has_line "a: connected" "$ERR"
+    cat copy >data
+    dtrun_wait
+    code_is 0
+    cmp copy "$OUT"
+    clean
+}
+
 @test "dtrun waits many heartbeats for a home directory that hangs" {
     try waits_for_home 1 1 1 1 1
 }
