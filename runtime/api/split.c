@@ -6,6 +6,7 @@
 #include "runtime/comm/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/p2p/p2p.h"
 
 static bool precedes(const struct dt_split_word *words, uint32_t a, uint32_t b)
@@ -105,6 +106,32 @@ static void make_own_communicator(void *arg)
         o->made = make_communicator(o);
 }
 
+/* A duplicate may be meant for another device, or for data on the host, so it connects by itself.
+ */
+static bool can_split_gpu(struct dt_comm *parent, enum dt_call_kind kind)
+{
+    return kind == DT_CALL_SPLIT && dt_gpu_can_split(parent);
+}
+
+static bool all_can_split_gpu(const struct split_result *o)
+{
+    for (int rank = 0; rank < o->parent->size; rank++) {
+        if (!o->words[rank].gpu)
+            return false;
+    }
+    return true;
+}
+
+static dt_result_t split_gpu(struct split_result *o)
+{
+    uint64_t color = o->words[o->parent->rank].color;
+    bool joins = o->comm && o->made == DT_OK && o->comm->size > 1;
+
+    if (!all_can_split_gpu(o))
+        return DT_OK;
+    return dt_gpu_split(o->parent, joins ? o->comm : NULL, (int)color - 1);
+}
+
 /* r: the result of the call on parent. A rank that fails in that call before it has created the new
  * communicator cannot stop it for the others. So ranks wait for each other on it only if the call
  * has succeeded: then all have created it. */
@@ -156,10 +183,13 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
         /* before any rank knows the new communicator and can stop it */
         atomic_fetch_add(&w->shm.ranks[w->local_rank].joining, 1);
         o.members = (uint32_t *)(words + parent->size);
-        words[parent->rank] = (struct dt_split_word){ color, key, new_id(w, kind) };
-        r = join_communicator(&o, kind,
-                              dt_comm_all_gather_table_then(parent, kind, words, sizeof *words,
-                                                            make_own_communicator, &o));
+        words[parent->rank] =
+            (struct dt_split_word){ color, key, new_id(w, kind), can_split_gpu(parent, kind) };
+        r = dt_comm_all_gather_table_then(parent, kind, words, sizeof *words, make_own_communicator,
+                                          &o);
+        if (r == DT_OK)
+            r = split_gpu(&o);
+        r = join_communicator(&o, kind, r);
         atomic_fetch_sub(&w->shm.ranks[w->local_rank].joining, 1);
     }
     if (r == DT_OK)

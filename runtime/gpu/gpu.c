@@ -95,6 +95,7 @@ static void fill_offer(struct dt_comm *c, const struct dt_gpu_order *order,
     mine->wish = c->world->settings.gpu_path;
     mine->nccl = api ? (uint64_t)api->version : 0;
     mine->node = node_of(c);
+    mine->split = dt_ncclinit_fits(c, order);
     if (dt_cuda()->cuDeviceGetPCIBusId(bus, sizeof bus, order->device)) {
         mine->nccl = 0;
         c->gpu->no_nccl = "the driver does not say where the GPU is";
@@ -206,6 +207,8 @@ static dt_result_t choose_from_offers(struct dt_comm *c, const struct dt_gpu_off
         r = accept_obstacle(c, &choice, c->world->settings.gpu_path, obstacle);
     if (r != DT_OK)
         return r;
+    if (!choice.splits)
+        dt_ncclcomm_discard(c);
     c->gpu->path = choice.path;
     if (choice.path == DT_GPU_SHARED)
         r = dt_shared_begin(c, offers);
@@ -459,6 +462,21 @@ bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, siz
 {
     *bytes = dt_staging_bytes(c, o);
     return o->memory == DT_MEMORY_DEVICE && !can_make(c, o);
+}
+
+bool dt_gpu_can_split(struct dt_comm *c)
+{
+    return c->world->settings.splits_nccl && c->gpu->path == DT_GPU_NCCL &&
+           dt_ncclinit_can_split(c);
+}
+
+dt_result_t dt_gpu_split(struct dt_comm *parent, struct dt_comm *child, int color)
+{
+    dt_result_t r = dt_ncclinit_split(parent, child, color);
+
+    if (r != DT_OK)
+        dt_ncclcomm_abort(parent);
+    return r;
 }
 
 dt_result_t dt_gpu_open(struct dt_comm *c)

@@ -306,10 +306,20 @@ void dt_ncclcomm_abort(struct dt_comm *c)
     end_and_free(c, false);
 }
 
+static void end_for_good(struct dt_comm *c, bool gently)
+{
+    end_and_free(c, gently);
+    dt_ncclguard_drop(c->gpu->nccl.guard);
+    c->gpu->nccl.guard = NULL;
+}
+
+void dt_ncclcomm_discard(struct dt_comm *c)
+{
+    end_for_good(c, false);
+}
+
 /* A destroy would wait for a lost peer, even if no call has noticed the loss. */
 void dt_ncclcomm_close(struct dt_comm *c)
 {
-    end_and_free(c, c->failed == DT_OK && !dt_comm_stopped(c));
-    dt_ncclguard_drop(c->gpu->nccl.guard);
-    c->gpu->nccl.guard = NULL;
+    end_for_good(c, c->failed == DT_OK && !dt_comm_stopped(c));
 }

@@ -57,6 +57,8 @@ void dt_ncclcomm_free_scratch(struct dt_ncclcomm *n);
 void dt_ncclcomm_end_stuck(struct dt_comm *c);
 /* Aborts NCCL's communicator after a failure that has been reported. */
 void dt_ncclcomm_abort(struct dt_comm *c);
+/* Aborts NCCL's communicator, if there is one, so that c can have another. */
+void dt_ncclcomm_discard(struct dt_comm *c);
 /* Destroys NCCL's communicator, or aborts it if c has failed. */
 void dt_ncclcomm_close(struct dt_comm *c);
 

@@ -4,11 +4,13 @@
 #include "runtime/comm/collective.h"
 #include "runtime/gpu/device/errand.h"
 #include "runtime/gpu/device/life.h"
+#include "runtime/gpu/device/provision.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/direct.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/ncclerror.h"
+#include "runtime/gpu/ncclguard.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
 
@@ -24,6 +26,10 @@ struct init {
     int size;
     ncclComm_t comm;
     ncclResult_t result;
+    /* for a split */
+    ncclComm_t parent;
+    struct dt_ncclguard *guard; /* the parent's */
+    int color;
 };
 
 /* Runs in a thread of its own, which may wait in NCCL for ever. */
@@ -40,6 +46,24 @@ static void init_comm(void *arg)
     init->result = dt_nccl()->ncclCommInitRankConfig(&init->comm, init->size, init->id, init->rank,
                                                      (ncclConfig_t *)&config);
     dt_cuda_leave(&scope);
+}
+
+/* Likewise. The child gets its parent's configuration. */
+static void split_comm(void *arg)
+{
+    struct init *init = arg;
+    struct dt_cuda_scope scope;
+
+    init->result = ncclInternalError;
+    if (dt_ncclguard_enter(init->guard)) {
+        if (!dt_cuda_enter(&scope, init->context)) {
+            init->result =
+                dt_nccl()->ncclCommSplit(init->parent, init->color, init->rank, &init->comm, NULL);
+            dt_cuda_leave(&scope);
+        }
+        dt_ncclguard_leave(init->guard);
+    }
+    dt_ncclguard_drop(init->guard);
 }
 
 /* Aborts a communicator that NCCL has made after the errand was abandoned. */
@@ -72,31 +96,38 @@ unsigned dt_ncclinit_seconds(const struct dt_comm *c)
     return chosen ? chosen : INIT_S + (unsigned)c->size / INIT_RANKS_A_S;
 }
 
-static ncclResult_t poll_init(struct dt_comm *c, struct dt_errand *errand)
+/* NCCL's communicator of c, or one that is split from it. */
+struct start {
+    struct dt_errand *errand;
+    const char *function;
+    struct dt_comm *made; /* the communicator that it is for; NULL: this rank gets none */
+};
+
+static ncclResult_t poll_start(struct dt_comm *c, const struct start *s)
 {
-    const struct init *init = dt_errand_result(errand);
+    const struct init *init = dt_errand_result(s->errand);
 
     if (!init)
         return ncclInProgress;
-    c->gpu->nccl.comm = init->comm;
-    if (dt_nccl_failed(init->result))
-        return init->result;
-    return dt_ncclcomm_state(c);
+    if (s->made)
+        s->made->gpu->nccl.comm = init->comm;
+    return dt_nccl_failed(init->result) || s->made != c ? init->result : dt_ncclcomm_state(c);
 }
 
-static dt_result_t await_init(struct dt_comm *c, void *errand)
+static dt_result_t await_start(struct dt_comm *c, void *arg)
 {
+    const struct start *s = arg;
     unsigned seconds = dt_ncclinit_seconds(c);
     uint64_t until = dt_clock_ns() + (uint64_t)seconds * 1000000000;
 
     for (unsigned turn = 0;; turn++) {
-        ncclResult_t state = poll_init(c, errand);
+        ncclResult_t state = poll_start(c, s);
         dt_result_t r;
 
         if (state == ncclSuccess)
             return DT_OK;
         if (state != ncclInProgress)
-            return dt_ncclerror(c, "ncclCommInitRankConfig", state);
+            return dt_ncclerror(c, s->function, state);
         r = dt_comm_check_stop(c, &c->coll_error);
         if (r != DT_OK)
             return r;
@@ -105,6 +136,26 @@ static dt_result_t await_init(struct dt_comm *c, void *errand)
         dt_gpu_pause(turn);
     }
 }
+
+/* errand NULL: memory or threads have run out. */
+static dt_result_t finish_start(struct dt_comm *c, struct start *s)
+{
+    uint32_t limit_ms = c->limit_ms;
+    dt_result_t r;
+
+    if (!s->errand)
+        return dt_comm_fail_no_memory(c);
+    c->limit_ms = DT_HOSTSHM_NO_LIMIT; /* connecting has a limit of its own */
+    r = dt_comm_aside(c, DT_CALL_GPU_START, await_start, s);
+    c->limit_ms = limit_ms;
+    if (r != DT_OK && dt_errand_abandon(s->errand))
+        return r;
+    poll_start(c, s); /* it may have ended just now */
+    dt_errand_end(s->errand);
+    return r;
+}
+
+/* ---- connecting ---- */
 
 static dt_result_t make_unique_id(struct dt_comm *c, void *id)
 {
@@ -142,25 +193,16 @@ static dt_result_t connect_ranks(struct dt_comm *c)
 {
     const struct dt_ncclcomm *n = &c->gpu->nccl;
     struct init init = { .context = n->context, .rank = n->rank, .size = n->size };
-    uint32_t limit_ms = c->limit_ms;
-    struct dt_errand *errand;
+    struct start s = { .function = "ncclCommInitRankConfig", .made = c };
     dt_result_t r = share_unique_id(c, &init.id);
 
     if (r != DT_OK || n->rank < 0)
         return r;
-    errand = dt_errand_start(init_comm, abort_abandoned_init, &init, sizeof init);
-    if (!errand)
-        return dt_comm_fail_no_memory(c);
-    c->limit_ms = DT_HOSTSHM_NO_LIMIT; /* connecting has a limit of its own */
-    r = dt_comm_aside(c, DT_CALL_GPU_START, await_init, errand);
-    c->limit_ms = limit_ms;
-    if (r != DT_OK && dt_errand_abandon(errand))
-        return r;
-    poll_init(c, errand); /* it may have ended just now */
-    dt_errand_end(errand);
-    return r;
+    s.errand = dt_errand_start(init_comm, abort_abandoned_init, &init, sizeof init);
+    return finish_start(c, &s);
 }
 
+/* A split leaves the stream to the first call. */
 dt_result_t dt_ncclinit_connect(struct dt_comm *c, const struct dt_gpu_order *order, int rank,
                                 int size)
 {
@@ -168,12 +210,14 @@ dt_result_t dt_ncclinit_connect(struct dt_comm *c, const struct dt_gpu_order *or
     const char *function = NULL;
     CUresult result;
 
-    if (n->comm)
+    if (n->stream)
         return DT_OK;
-    if (!dt_ncclcomm_begin(c, order, rank, size))
+    if (!n->comm && !dt_ncclcomm_begin(c, order, rank, size))
         return dt_comm_fail_no_memory(c);
     result = rank < 0 ? CUDA_SUCCESS : make_stream(n, &function);
-    return result ? dt_gpu_fail(c, function, result) : connect_ranks(c);
+    if (result)
+        return dt_gpu_fail(c, function, result);
+    return n->comm ? DT_OK : connect_ranks(c);
 }
 
 dt_result_t dt_ncclinit_open(struct dt_comm *c, const struct dt_gpu_order *order)
@@ -193,4 +237,68 @@ dt_result_t dt_ncclinit_open(struct dt_comm *c, const struct dt_gpu_order *order
     else
         dt_ncclcomm_abort(c);
     return r;
+}
+
+/* ---- splitting ---- */
+
+static bool lives(const struct dt_ncclcomm *n)
+{
+    struct dt_cuda_scope scope;
+    bool alive = n->comm && dt_gpu_enter_life(&scope, n->context, n->life);
+
+    if (alive)
+        dt_cuda_leave(&scope);
+    return alive;
+}
+
+/* Earlier calls on c are over when c is split. While calls on other communicators are at work, NCCL
+ * might wait for them when it allocates memory. */
+bool dt_ncclinit_can_split(struct dt_comm *c)
+{
+    bool idle = dt_gpu_provision_begin();
+
+    if (idle)
+        dt_gpu_provision_end();
+    return idle && dt_nccl()->splits && lives(&c->gpu->nccl) && dt_ncclcomm_state(c) == ncclSuccess;
+}
+
+static dt_result_t split_ranks(struct dt_comm *parent, struct dt_comm *child, int color)
+{
+    const struct dt_ncclcomm *n = &parent->gpu->nccl;
+    const struct dt_gpu_order order = { .context = n->context, .device = n->device };
+    struct init init = { .context = n->context,
+                         .parent = n->comm,
+                         .guard = n->guard,
+                         .color = child ? color : NCCL_SPLIT_NOCOLOR,
+                         .rank = child ? child->rank : 0 };
+    struct start s = { .function = "ncclCommSplit", .made = child };
+
+    if (child && !dt_ncclcomm_begin(child, &order, child->rank, child->size))
+        return dt_comm_fail_no_memory(parent);
+    dt_ncclguard_hold(n->guard);
+    s.errand = dt_errand_start(split_comm, abort_abandoned_init, &init, sizeof init);
+    if (!s.errand)
+        dt_ncclguard_drop(n->guard);
+    return finish_start(parent, &s);
+}
+
+dt_result_t dt_ncclinit_split(struct dt_comm *parent, struct dt_comm *child, int color)
+{
+    const struct dt_ncclcomm *n = &parent->gpu->nccl;
+    struct dt_cuda_scope scope;
+    CUresult result = dt_gpu_enter_made(&scope, n->context, n->life, NULL);
+    dt_result_t r;
+
+    if (result)
+        return dt_gpu_fail(parent, "cuCtxPushCurrent", result);
+    r = split_ranks(parent, child, color);
+    dt_cuda_leave(&scope);
+    return r;
+}
+
+bool dt_ncclinit_fits(const struct dt_comm *c, const struct dt_gpu_order *order)
+{
+    const struct dt_ncclcomm *n = &c->gpu->nccl;
+
+    return lives(n) && n->context == order->context;
 }

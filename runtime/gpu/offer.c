@@ -100,6 +100,15 @@ static struct dt_gpu_choice find_obstacle_to_sharing(const struct dt_gpu_offer *
     return find_lack_of_nccl(offers, size, true);
 }
 
+static bool all_can_split(const struct dt_gpu_offer *offers, int size)
+{
+    for (int rank = 0; rank < size; rank++) {
+        if (!offers[rank].split)
+            return false;
+    }
+    return true;
+}
+
 struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size)
 {
     struct dt_gpu_choice choice = find_differing_wish(offers, size);
@@ -119,6 +128,7 @@ struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size)
     if (!choice.obstacle)
         choice = sharers;
     choice.path = choice.obstacle ? DT_GPU_STAGING : DT_GPU_NCCL;
+    choice.splits = !choice.obstacle && all_can_split(offers, size);
     return choice;
 }
 

@@ -27,6 +27,7 @@ struct dt_gpu_offer { /* made of whole words; each rank shows its own to all oth
     uint64_t nccl;    /* NCCL's version; 0: this rank cannot use NCCL */
     uint64_t node;
     uint64_t unable; /* enum dt_gpu_unable */
+    uint64_t split;  /* whether the rank can use the NCCL communicator of a split (ncclinit.h) */
     /* the GPU's place on its host; MIG devices of one GPU have the same place but different
      * UUIDs */
     char bus[DT_GPU_BUS];
@@ -47,6 +48,7 @@ struct dt_gpu_choice {
     enum dt_gpu_obstacle obstacle; /* to NCCL, or, if ranks share a GPU, to sharing */
     int a, b;
     bool shares; /* whether sharing was considered, because ranks share a GPU */
+    bool splits; /* with path NCCL: whether all ranks can use the NCCL communicator of a split */
 };
 
 /* Whether both use the same device of the same host. */

@@ -33,7 +33,9 @@
 #define DT_ENV_DEVICE            "DTRUN_DEVICE"
 #define DT_ENV_NCCL              "DTRUN_NCCL" /* read by ranks: path of the NCCL library */
 #define DT_ENV_NCCL_INIT_TIMEOUT "DTRUN_NCCL_INIT_TIMEOUT" /* read by ranks: seconds */
-#define DT_ENV_RECORDER          "DTRUN_RECORDER"          /* read by ranks: directory for dumps */
+/* read by ranks: "0": every communicator connects by itself */
+#define DT_ENV_NCCL_SPLIT "DTRUN_NCCL_SPLIT"
+#define DT_ENV_RECORDER   "DTRUN_RECORDER" /* read by ranks: directory for dumps */
 /* read by ranks: how many calls it keeps */
 #define DT_ENV_RECORDER_CALLS "DTRUN_RECORDER_CALLS"
 

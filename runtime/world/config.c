@@ -173,6 +173,8 @@ dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s)
         r = read_number(DT_ENV_NCCL_INIT_TIMEOUT, "of seconds ", 1, NCCL_INIT_MOST_S,
                         &s->nccl_init_s);
     if (r == DT_OK)
+        r = dt_config_switch(DT_ENV_NCCL_SPLIT, true, &s->splits_nccl);
+    if (r == DT_OK)
         r = choose_calls(c.recorder_calls, &s->recorder_calls);
     return r == DT_OK ? choose_place(c.recorder, s->recorder, &s->recorder_is_off) : r;
 }

@@ -182,6 +182,71 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
+# Splits a communicator that NCCL serves, and counts ncclCommSplit's calls.
+splits() { # COUNT WHAT [dtrun option...]
+    local count=$1 what=$2
+    shift 2
+    rm -f "$T/log"
+    use_standin 6
+    dtrun --no-tag -np 6 -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log" "$@" "$RANK/gpu" "$what"
+    unset LD_LIBRARY_PATH
+    code_is 0
+    [ "$(grep -c 'splits its communicator' "$T/log")" = "$count" ] || { cat "$T/log"; show; false; }
+    ! grep -i 'order\|match\|outstanding' "$T/log" || false
+    [ ! -s "$ERR" ] || { show; false; }
+    clean
+}
+
+@test "NCCL: ncclCommSplit makes the communicators that are split from one in use" {
+    for fewer in '' DTRUN_NCCL_SPLIT=0 NCCL_COMM_SPLIT_SHARE_RESOURCES=1 NCCL_COMM_BLOCKING=0; do
+        splits $([ "$fewer" ] && echo 0 || echo 17) splitlater ${fewer:+-x $fewer}
+        [ "$(grep members "$OUT" | sort | uniq -c | sed 's/^ *//')" = '1 members: 0
+1 members: 1
+3 members: 1 3 5
+1 members: 2
+2 members: 2 4
+1 members: 3
+1 members: 4
+4 members: 4 2
+1 members: 5
+6 members: 5 3 1' ] || { show; false; }
+    done
+}
+
+@test "NCCL: a duplicate, and a communicator that is split before the first call, connect by themselves" {
+    splits 0 splitdup
+    [ "$(grep -c 'members: 0 1 2 3 4 5$' "$OUT")" = 6 ] || { show; false; }
+    splits 0 split
+}
+
+# A communicator that is split off has ranks of its own: rank 0 of the second one is rank 2 of the job.
+@test "NCCL: a split that hangs, fails or loses a rank ends the job with the reason" {
+    gpu splitfails -np 4 -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=init-hang:1:2 -x DTRUN_NCCL_INIT_TIMEOUT=1
+    code_is 1
+    grep -q -- '^-5: .*NCCL has not connected the 4 ranks in 1 s (DTRUN_NCCL_INIT_TIMEOUT)' "$OUT" || { show; false; }
+    [ "$(grep -c -- '^-5: ' "$OUT")" = 4 ] || { show; false; }
+    clean
+    gpu splitfails -np 4 -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=init-error:1:2
+    code_is 1
+    [ "$(grep -c -- '^-11: .*ncclCommSplit: ' "$OUT")" = 4 ] || { show; false; }
+    clean
+    gpu splitfails -np 4 -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=abort-hang:1,init-hang:1:2 -x DTRUN_NCCL_INIT_TIMEOUT=1
+    code_is 1
+    [ "$(grep -c -- '^-5: ' "$OUT")" = 4 ] || { show; false; }
+    clean
+    use_standin 4
+    dtrun --no-tag -np 4 -x DTRUN_DEVICE=nccl -x HANGS="$T/hangs" sh -c '
+        if [ $DTRUN_RANK = 1 ]; then
+            export STANDIN_NCCL_FAULTS=init-hang:1:2 STANDIN_NCCL_HANGS="$HANGS"
+            (until [ -e "$HANGS" ]; do kill -0 $$ || exit; sleep 0.01; done; kill -9 $$) &
+        fi
+        exec "$0" splitfails' "$RANK/gpu"
+    unset LD_LIBRARY_PATH
+    code_is 137
+    [ "$(grep -c -- '^-4: .*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 3 ] || { show; false; }
+    clean
+}
+
 @test "--verbose and --report name the path of each communicator" {
     local via='on GPU memory go through'
 

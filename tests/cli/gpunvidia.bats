@@ -62,6 +62,19 @@ works() { # LINE PROGRAM WHAT [dtrun option...]
     works 'slots: 0 comparisons' gpu slots
 }
 
+@test "NCCL splits a communicator that is in use" {
+    nccl gpu splitlater -np 4 -x NCCL_DEBUG=INFO -x NCCL_DEBUG_SUBSYS=INIT
+    code_is 0
+    [ "$(grep -c 'ncclCommSplit comm .* Init COMPLETE' "$OUT")" = 4 ] || { show; false; }
+    [ "$(grep '^members' "$OUT" | sort | uniq -c | sed 's/^ *//')" = '1 members: 0
+1 members: 1
+2 members: 1 3
+4 members: 2
+1 members: 3
+4 members: 3 1' ] || { show; false; }
+    clean
+}
+
 @test "NCCL reduces between GPUs that ranks share" {
     use_nvidia_nccl 2 "$FILE"
     dtrun --no-tag -np 4 -H localhost:2 -x LD_PRELOAD="$NVIDIA" -x DTRUN_DEVICE=shared "$RANK/gpu" factors

@@ -316,6 +316,13 @@ all_say_destroyed() { # LINE
     done
 }
 
+@test "NCCL: calls of a communicator that was split off may be on another device than its parent's" {
+    does swap nccl --gpu-bind host -x STANDIN_LOG="$T/log"
+    [ "$(grep -c 'splits its communicator' "$T/log")" = 3 ]
+    [ "$(grep -c 'a communicator that blocks' "$T/log")" = 6 ] || { cat "$T/log"; false; }
+    clean
+}
+
 @test "no path serves buffers of two contexts in one call" { by_all_paths 'apart: done' gpustream apart; }
 
 @test "NCCL's all-to-all in place works without stream-ordered memory, even if only the driver says so" {

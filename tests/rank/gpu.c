@@ -11,6 +11,9 @@
  * - join: ranks make different numbers of all-reduces
  * - joinunlike: between dt_join_begin and dt_join, ranks 0 and 1 make calls that do not match
  * - split: a communicator of every other rank
+ * - splitlater: the same, with reversed numbers, out of one that is in use; and some of one rank
+ * - splitfails: a split of a communicator that is in use, which may fail
+ * - splitdup: a duplicate of one that is in use
  * - factors: all-reduces with options
  * - mixed: every call with one buffer in host memory, the other in device memory
  * - unlike: rank 1 passes host memory, the others device memory
@@ -638,6 +641,73 @@ static void split(void)
     need(dt_comm_free(comm));
 }
 
+static void use_world(void)
+{
+    float *buf = device_new(sizeof *buf);
+
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    DRIVE(cuMemFree_v2(address(buf)));
+}
+
+/* Shows the numbers in DT_WORLD of the communicator's ranks. */
+static void show_members(dt_comm_t *comm)
+{
+    uint32_t *mine = device_new(sizeof *mine), *all = device_new(MOST * sizeof *all);
+    uint32_t members[MOST];
+    int size = dt_comm_size(comm);
+
+    DRIVE(cuMemsetD32_v2(address(mine), (unsigned)dt_rank(), 1));
+    need(dt_all_gather(comm, mine, all, 1, DT_U32));
+    DRIVE(cuMemcpyDtoH_v2(members, address(all), (size_t)size * sizeof *members));
+    printf("members:");
+    for (int i = 0; i < size; i++)
+        printf(" %u", members[i]);
+    printf("\n");
+    DRIVE(cuMemFree_v2(address(mine)));
+    DRIVE(cuMemFree_v2(address(all)));
+}
+
+static void split_later(void)
+{
+    dt_comm_t *half, *own, *again;
+    int me = dt_rank();
+
+    use_world();
+    need(dt_comm_split(DT_WORLD, me ? me % 2 : DT_UNDEFINED, -me, &half));
+    need(dt_comm_split(DT_WORLD, me, 0, &own));
+    if (half != DT_COMM_NULL) {
+        show_members(half);
+        need(dt_comm_split(half, 7, me, &again));
+        show_members(again);
+        need(dt_comm_free(again));
+        show_members(half);
+        need(dt_comm_free(half));
+    }
+    show_members(own);
+    use_world();
+}
+
+static void split_failing(void)
+{
+    dt_comm_t *comm;
+    dt_result_t r;
+
+    use_world();
+    r = dt_comm_split(DT_WORLD, dt_rank() / 2, 0, &comm);
+    printf("%d: %s\n", (int)r, dt_last_error());
+    if (r != DT_OK)
+        exit(1);
+}
+
+static void split_dup(void)
+{
+    dt_comm_t *comm;
+
+    use_world();
+    need(dt_comm_dup(DT_WORLD, &comm));
+    show_members(comm);
+}
+
 static void refused_as_mixed(dt_result_t r, const char *call)
 {
     if (r != DT_ERR_ARG || !strstr(dt_last_error(), "one of in and out is GPU memory")) {
@@ -1159,6 +1229,9 @@ int main(int argc, char **argv)
                                            { "join", join },
                                            { "joinunlike", join_unlike },
                                            { "split", split },
+                                           { "splitlater", split_later },
+                                           { "splitfails", split_failing },
+                                           { "splitdup", split_dup },
                                            { "factors", factors },
                                            { "mixed", mixed },
                                            { "misaligned", misaligned },

@@ -15,6 +15,7 @@
  * - devices: on rank 1 a second view is for a stream of another device, or of another context
  * - contexts: a buffer of another context than the stream's, and views of two contexts
  * - outlive: a view of a context that is not the one in which the first view was made and destroyed
+ * - swap: ranks 1 and 2 swap their devices after they have split a communicator
  * - strays: calls of rank 1 on another device, and in another context, than its first call
  * - apart: buffers in two contexts, within one call and in two
  * - pool: pinned memory is returned while a stream never ends
@@ -758,6 +759,32 @@ static void strays(void)
     need_call(stream, view, buf, "a call after one on a view that was refused");
 }
 
+static void need_blocking_call(dt_comm_t *comm, float *buf, const char *what)
+{
+    fill_on(CU_STREAM_LEGACY, buf, 0);
+    need(dt_all_reduce(comm, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    need_sum(buf, 0, what);
+}
+
+static void swap_devices(void)
+{
+    CUstream stream;
+    dt_comm_t *comm;
+    float *buf;
+
+    device_use(dt_local_rank());
+    buf = device_new(COUNT * sizeof *buf);
+    need_blocking_call(DT_WORLD, buf, "a call before the split");
+    need(dt_comm_split(DT_WORLD, 0, 0, &comm));
+    if (dt_rank() > 0) {
+        device_use(3 - dt_rank());
+        buf = device_new(COUNT * sizeof *buf);
+    }
+    stream = stream_new(CU_STREAM_NON_BLOCKING);
+    need_call(stream, view_of(comm, stream), buf, "a call on a view after the split");
+    need_blocking_call(comm, buf, "a call after the split");
+}
+
 /* Staging serves each context, but no path serves two in one call. A buffer that a rank does not
  * use may lie anywhere. */
 static void apart(void)
@@ -1388,6 +1415,7 @@ int main(int argc, char **argv)
                                            { "twice", finalize_twice },
                                            { "contexts", contexts },
                                            { "outlive", outlive },
+                                           { "swap", swap_devices },
                                            { "strays", strays },
                                            { "apart", apart },
                                            { "pool", pool },

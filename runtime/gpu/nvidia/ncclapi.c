@@ -117,6 +117,18 @@ static bool choose_mode(struct dt_ncclapi *api, char why[WHY])
     return false;
 }
 
+/* A communicator that shares its parent's resources must not be used at the same time, and the
+ * abort of one ends both. When calls do not block, only an abort of the parent ends a split that
+ * hangs. */
+static bool can_split(const struct dt_ncclapi *api)
+{
+    char value[DT_NCCLCONF_TEXT], where[DT_NCCLCONF_TEXT];
+
+    return api->blocks &&
+           !(dt_ncclconf_find("NCCL_COMM_SPLIT_SHARE_RESOURCES", api->version, value, where) &&
+             strtol(value, NULL, 0) != 0);
+}
+
 static void load(void)
 {
     const char *lacks;
@@ -135,6 +147,7 @@ static void load(void)
     else
         dti_nccl.usable =
             !has_fixed_id(&dti_nccl.api, dti_nccl.why) && choose_mode(&dti_nccl.api, dti_nccl.why);
+    dti_nccl.api.splits = dti_nccl.usable && can_split(&dti_nccl.api);
 }
 
 const struct dt_ncclapi *dt_ncclapi(const char **why)

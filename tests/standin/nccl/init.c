@@ -5,7 +5,7 @@
  * host (NCCL_HOSTID tells hosts apart). All have the same version of NCCL. If one rank fails, the
  * others get ncclRemoteError. A non-blocking communicator exists at once, reports ncclInProgress,
  * and is made in a thread. One that is split off appears when the split is done; until then the
- * parent is in progress. */
+ * parent is in progress. There must be no outstanding operation on the parent. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,6 +283,10 @@ static ncclResult_t begin_split(struct ncclComm *parent, int color, int key, str
 
     if (result)
         return result;
+    standin_log("rank %d splits its communicator", parent->rank);
+    if (cuEventQuery(parent->launched) == CUDA_ERROR_NOT_READY)
+        standin_report("rank %d splits a communicator that has an outstanding operation",
+                       parent->rank);
     if (color != NCCL_SPLIT_NOCOLOR) {
         child = standin_new_comm();
         child->blocking = blocking;

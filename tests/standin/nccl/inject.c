@@ -6,6 +6,12 @@
 #include "tests/standin/nccl/errors.h"
 #include "tests/standin/nccl/faults.h"
 
+static void tell_and_hang(struct ncclComm *comm)
+{
+    standin_tell_of_hang();
+    standin_hang(comm);
+}
+
 ncclResult_t standin_inject_id(void)
 {
     return standin_is_asked_for("id-error", 0)
@@ -16,18 +22,12 @@ ncclResult_t standin_inject_id(void)
 ncclResult_t standin_inject_init(struct ncclComm *comm)
 {
     if (standin_is_asked_for("init-hang", comm->rank)) {
-        standin_hang(comm);
+        tell_and_hang(comm);
         return ncclInternalError;
     }
     if (standin_is_asked_for("init-error", comm->rank))
         return standin_warn(ncclSystemError, "init-error was asked for");
     return ncclSuccess;
-}
-
-static void tell_and_hang(struct ncclComm *comm)
-{
-    standin_tell_of_hang();
-    standin_hang(comm);
 }
 
 void standin_inject_launch(struct ncclComm *comm)
