@@ -68,7 +68,7 @@ PY
 }
 
 @test "the kit: a failed row is reported with its output, and the rest still run" {
-    STANDIN_NCCL_FAULTS=init-error:1 kit --standin 'NCCL alone, 2' kinds 'NCCL: first'
+    STANDIN_NCCL_FAULTS=init-error:1 kit --standin 'NCCL alone, 2' kinds 'NCCL: two'
     [ "$RC" = 1 ]
     [ "$(verdicts FAIL)" = 2 ]
     [ "$(verdicts PASS)" = 1 ]
@@ -84,13 +84,13 @@ row_in() { # NAME
 }
 
 @test "the kit: three files explain a failed row without the machine" {
-    STANDIN_NCCL_FAULTS=init-error:1 STANDIN_CUDA_LOG='said the driver' kit --standin --logs "$T/logs" kinds 'NCCL: first'
+    STANDIN_NCCL_FAULTS=init-error:1 STANDIN_CUDA_LOG='said the driver' kit --standin --logs "$T/logs" kinds 'NCCL: two'
     [ "$RC" = 1 ]
     [ "$(ls "$T/logs")" = $'machine.txt\nrows.txt\ntable.txt' ]
     diff <(grep -E 'PASS$|FAIL$|^GPUs' "$OUT") <(grep -E 'PASS$|FAIL$|^GPUs' "$T/logs/table.txt")
     grep -q '^Seccomp:' "$T/logs/machine.txt"
     sed '1,/^--- dtrun --check$/d' "$T/logs/machine.txt" | grep -q localhost
-    row_in 'NCCL: first and second start' >"$T/row"
+    row_in 'NCCL: two starts, and a split' >"$T/row"
     grep -q 'said the driver' "$T/row"
     grep -q '"exit_code":' "$T/row" # the report of dtrun
     grep -q '^--- rank.00001.1.txt$' "$T/row" # the recorder's dump
@@ -124,12 +124,12 @@ shows_rows_until_killed() { # LIMIT
 }
 
 reports_endless_row() { # LIMIT
-    STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S="$1" kit --standin --logs "$T/logs" 'NCCL alone, 2' 'NCCL: first' kinds
+    STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S="$1" kit --standin --logs "$T/logs" 'NCCL alone, 2' 'NCCL: two' kinds
     [ "$RC" = 1 ]
     grep -q '^NCCL alone, 2 ranks  *.*FAIL$' "$OUT"
     grep -q "the kit ended it after $1 s" "$OUT"
     grep -q '^kinds of pointers .*PASS$' "$OUT"
-    row_in 'NCCL: first and second start' >"$T/row" # libdtrun makes this call, so dtrun says what hangs
+    row_in 'NCCL: two starts, and a split' >"$T/row" # libdtrun makes this call, so dtrun says what hangs
     grep -q "timed out after $(($1 * 2 / 3)) s\|DT_ERR_TIMEOUT" "$T/row"
     grep -q 'exit status 124 instead of 0' "$T/row"
     grep -q 'libdtrun.so.0+0x' "$T/row"
