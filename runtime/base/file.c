@@ -27,17 +27,24 @@ static dt_result_t fail_too_long(const char *path)
     return DT_ERR_IO;
 }
 
+static int open_dir(const char *path)
+{
+    return dt_fd_high(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
 /* A new directory survives a power failure only if its parent is synced. A parent that may not be
- * read cannot be synced. */
+ * read cannot be synced, which is no failure. */
 static dt_result_t sync_parent(char *part)
 {
     char *slash = strrchr(part, '/');
-    struct dt_dir parent = { .fd = -1 };
+    struct dt_dir parent;
     dt_result_t result;
 
     if (slash)
         slash[slash == part] = '\0';
-    if (dt_dir_open(&parent, slash ? part : ".") != DT_OK)
+    snprintf(parent.path, sizeof parent.path, "%s", slash ? part : ".");
+    parent.fd = open_dir(parent.path);
+    if (parent.fd < 0)
         return DT_OK;
     result = dt_dir_sync(&parent);
     dt_dir_close(&parent);
@@ -79,7 +86,7 @@ dt_result_t dt_dir_open(struct dt_dir *d, const char *path)
 {
     if (snprintf(d->path, sizeof d->path, "%s", path) >= PATH_MAX)
         return fail_too_long(path);
-    d->fd = dt_fd_high(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    d->fd = open_dir(path);
     if (d->fd < 0)
         return dt_fail_errno(DT_ERR_IO, errno, "%s", path);
     return DT_OK;

@@ -782,12 +782,30 @@ static void new_directories_are_durable(void **state)
     assert_string_equal(synced, want);
 }
 
+/* Such as a folder in which the user may make folders, but not list them. */
+static void a_parent_that_cannot_be_read_is_no_failure(void **state)
+{
+    dt_error_info_t before;
+    uid_t user = geteuid();
+
+    (void)state;
+    dt_fail(DT_ERR_ARG, "an earlier failure");
+    dt_error_save(&before);
+    assert_int_equal(chmod(base, 0333), 0);
+    assert_int_equal(user == 0 ? seteuid(65534) : 0, 0);
+    assert_int_equal(dt_dir_make(dir), DT_OK);
+    assert_int_equal(seteuid(user), 0);
+    assert_string_equal(dt_last_error(), before.message);
+    assert_int_equal(chmod(base, 0700), 0);
+}
+
 #define ON_DISK(f) cmocka_unit_test_setup_teardown(f, begin_test, end_test)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_DISK(new_directories_are_durable),
+        ON_DISK(a_parent_that_cannot_be_read_is_no_failure),
         ON_DISK(a_saved_checkpoint_is_restored),
         ON_DISK(equal_runs_save_equal_bytes),
         ON_DISK(a_step_saved_twice_has_the_later_content),
