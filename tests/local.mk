@@ -265,7 +265,7 @@ tests_unit_gpu_streamwait_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_streamwait_LDADD = $(RUNTIME_LIBS) tests/standin/libcuda.la $(SODIUM_LIBS) \
 	$(CMOCKA_LIBS) -lm
 tests_unit_gpu_streamwait_LDFLAGS = -no-install -Wl,--no-as-needed \
-	-Wl,--wrap=dt_gpu_gate_open,--wrap=dt_gpu_await_event
+	-Wl,--wrap=dt_gpu_gate_open,--wrap=dt_gpu_await_event,--wrap=dt_async_end_soon
 
 tests_unit_faults_disturbed_gpu_SOURCES = tests/unit/faults/disturbed_gpu.c
 tests_unit_faults_disturbed_gpu_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -321,6 +321,8 @@ static dt_result_t await_stream(const char *name, struct view *v, struct dt_gpu_
     return r;
 }
 
+/* Once the communicator has been stopped, its streams go on without their calls (gate.h), which may
+ * learn of the stop later. */
 static dt_result_t await_view(const char *name, struct view *v)
 {
     static const struct dt_buffer_pair none;
@@ -333,7 +335,9 @@ static dt_result_t await_view(const char *name, struct view *v)
     dt_gpu_order_drop(&order);
     dt_async_await_ends(); /* the stream goes on just before its last call's result is known */
     collect_results(v, false);
-    return v->failed != DT_OK ? return_failure(v) : r;
+    if (v->failed != DT_OK)
+        return return_failure(v);
+    return r == DT_OK ? dt_context_status(name, v->comm) : r;
 }
 
 dt_result_t dt_stream_wait(dt_comm_t *view)
