@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -79,6 +80,15 @@ ssize_t dt_nonblock_write(const struct dt_nonblock *f, const void *data, size_t 
     if (f->kind != DT_FD_FILE)
         n = whole_lines(data, n);
     return write(f->fd, data, n);
+}
+
+int dt_nonblock_unread(const struct dt_nonblock *f)
+{
+    struct stat st;
+    int n;
+
+    return fstat(f->fd, &st) == 0 && S_ISFIFO(st.st_mode) && ioctl(f->fd, FIONREAD, &n) == 0 ? n
+                                                                                             : -1;
 }
 
 void dt_nonblock_close(struct dt_nonblock *f)

@@ -28,6 +28,8 @@ void dt_nonblock_open(struct dt_nonblock *f, int fd, int flags);
  * call them only when ready_fd polls readable. */
 ssize_t dt_nonblock_read(const struct dt_nonblock *f, void *data, size_t n);
 ssize_t dt_nonblock_write(const struct dt_nonblock *f, const void *data, size_t n);
+/* Returns how many bytes of a pipe wait for its reader, or -1 if it is no pipe. */
+int dt_nonblock_unread(const struct dt_nonblock *f);
 void dt_nonblock_close(struct dt_nonblock *f);
 
 #endif

@@ -21,6 +21,7 @@ struct dt_outfd {
     struct dt_filewriter_file *written;
     bool failed;
     uint64_t moved_ns; /* as dt_outfd_moved_ns */
+    int unread;        /* as dt_nonblock_unread, when it was last asked or began to wait */
     bool polling;
     uv_prepare_t flush; /* before the loop waits again, writes what was added */
     uv_poll_t poll;     /* active while the reader is slow */
@@ -32,8 +33,13 @@ size_t dt_outfd_pending(const struct dt_outfd *o)
     return o->written ? dt_filewriter_pending(o->written) : o->queue.len;
 }
 
-uint64_t dt_outfd_moved_ns(const struct dt_outfd *o)
+uint64_t dt_outfd_moved_ns(struct dt_outfd *o)
 {
+    int unread = dt_nonblock_unread(&o->file);
+
+    if (unread >= 0 && unread < o->unread)
+        o->moved_ns = dt_now_ns();
+    o->unread = unread;
     return o->moved_ns;
 }
 
@@ -64,6 +70,7 @@ static void on_writable(uv_poll_t *poll, int status, int events);
 /* ready_fd is readable when the file is writable. */
 static void wait_writable(struct dt_outfd *o)
 {
+    o->unread = dt_nonblock_unread(&o->file);
     if (!o->polling)
         o->polling = uv_poll_start(&o->poll, UV_READABLE, on_writable) == 0;
 }

@@ -21,8 +21,10 @@ struct dt_outfd *dt_outfd_open(uv_loop_t *loop, int fd, const struct dt_outfd_ev
                                void *arg);
 void dt_outfd_add(struct dt_outfd *o, const void *data, size_t n); /* appends to the queue */
 size_t dt_outfd_pending(const struct dt_outfd *o);
-/* Returns when the descriptor last accepted bytes or, if later, began to keep them waiting. */
-uint64_t dt_outfd_moved_ns(const struct dt_outfd *o);
+/* Returns when the descriptor last accepted bytes or, if later, began to keep them waiting. If it
+ * is a pipe whose reader has read since the last call, though too little to make room, returns now.
+ */
+uint64_t dt_outfd_moved_ns(struct dt_outfd *o);
 /* Drops what is queued. Frees o after the loop has run once more. */
 void dt_outfd_close(struct dt_outfd *o);
 

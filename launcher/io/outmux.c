@@ -18,10 +18,10 @@ enum {
     HELD_ALL = 64 * 1024 * 1024, /* bytes of unfinished lines of all streams together */
     HELD_MIN = 64 * 1024,        /* bounds for the share of one stream, see held_max */
     HELD_MAX = 4 * 1024 * 1024,
-    CREDIT_STEP = 32 * 1024,  /* smaller amounts wait until the stream has nothing queued */
-    PENDING_MAX = 128 * 1024, /* lines are made only while less than this waits to be written */
-    PIECE_MAX = 4 * 1024,     /* made into lines at once; labels can multiply the size */
-    FOREIGN_MAX = 256 * 1024, /* bytes of messages that wait when a host's is dropped */
+    CREDIT_STEP = 32 * 1024,   /* smaller amounts wait until the stream has nothing queued */
+    PENDING_MAX = 128 * 1024,  /* lines are made only while less than this waits to be written */
+    PIECE_MAX = 4 * 1024,      /* made into lines at once; labels can multiply the size */
+    FOREIGN_MAX = 1024 * 1024, /* bytes of messages that wait when a host's is dropped */
     MESSAGES_MAX = 4 * 1024 * 1024, /* the same for dtrun's own */
 };
 
@@ -334,8 +334,9 @@ bool dt_outmux_awaits(const struct dt_outmux *m, uint64_t ms)
 {
     for (unsigned i = 0; i < m->nsinks; i++) {
         const struct sink *sink = &m->sinks[i];
+        uint64_t moved_ns = dt_outfd_moved_ns(sink->out);
 
-        if (!is_drained(sink) && dt_now_ns() - dt_outfd_moved_ns(sink->out) >= ms * 1000000)
+        if (!is_drained(sink) && dt_now_ns() - moved_ns >= ms * 1000000)
             return true;
     }
     return false;
