@@ -330,13 +330,25 @@ static bool is_drained(const struct sink *sink)
     return dt_backlog_is_empty(sink->backlog) && dt_outfd_pending(sink->out) == 0;
 }
 
+/* Messages and output that has been credited keep nobody waiting. */
+static bool holds_up_ranks(const struct sink *sink)
+{
+    for (size_t i = 0; i < sink->mux->nstreams; i++) {
+        if (dt_backlog_waiting(sink->backlog, i) > 0)
+            return true;
+    }
+    return false;
+}
+
 bool dt_outmux_awaits(const struct dt_outmux *m, uint64_t ms)
 {
     for (unsigned i = 0; i < m->nsinks; i++) {
         const struct sink *sink = &m->sinks[i];
         uint64_t moved_ns = dt_outfd_moved_ns(sink->out);
 
-        if (!is_drained(sink) && dt_now_ns() - moved_ns >= ms * 1000000)
+        if (is_drained(sink) || (ms > 0 && !holds_up_ranks(sink)))
+            continue;
+        if (dt_now_ns() - moved_ns >= ms * 1000000)
             return true;
     }
     return false;

@@ -42,8 +42,8 @@ void dt_outmux_eof(struct dt_outmux *m, uint32_t number, int fd);
 void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n, bool foreign);
 /* Ends all unfinished lines, because no stream will continue. */
 void dt_outmux_end_all(struct dt_outmux *m);
-/* Whether a descriptor has accepted nothing for ms although something waits for it. ms 0: whether
- * anything that was added is not written yet. */
+/* Whether a descriptor has accepted nothing for ms although output that is not credited waits for
+ * it. ms 0: whether anything that was added is not written yet. */
 bool dt_outmux_awaits(const struct dt_outmux *m, uint64_t ms);
 /* Drops what is not written yet and frees m. */
 void dt_outmux_close(struct dt_outmux *m);
