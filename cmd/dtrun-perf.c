@@ -312,7 +312,7 @@ int main(int argc, char **argv)
 {
     struct dt_perf_args a;
     const struct dt_perf_op *op = NULL; /* stays NULL with --tune */
-    char text[DT_PERF_ARGS_ERROR];
+    char text[DT_PERF_ARGS_ERROR], why[DT_PERF_MEMORY_TEXT];
     int status;
 
     if (dt_perf_args_parse(&a, argc, argv, text))
@@ -329,8 +329,8 @@ int main(int argc, char **argv)
         return fail_usage(text);
     if ((a.tune ? init_without_file() : dt_init()) != DT_OK)
         return fail(dt_last_error());
-    if (a.gpu && !dt_perf_memory_use_gpu(text))
-        return fail(text);
+    if (a.gpu && !dt_perf_memory_use_gpu(why))
+        return fail(why);
     if (!fits_job(op, &a, text)) {
         if (dt_rank() == 0)
             fprintf(stderr, "dtrun-perf: %s\n", text);

@@ -207,7 +207,8 @@ runtime_libgpufound_a_SOURCES = \
 	runtime/gpu/nvidia/abi_cuda.h runtime/gpu/nvidia/abi_nccl.h \
 	runtime/gpu/nvidia/cuda.c runtime/gpu/nvidia/cuda.h \
 	runtime/gpu/nvidia/ncclapi.c runtime/gpu/nvidia/ncclapi.h \
-	runtime/gpu/nvidia/ncclconf.c runtime/gpu/nvidia/ncclconf.h
+	runtime/gpu/nvidia/ncclconf.c runtime/gpu/nvidia/ncclconf.h \
+	runtime/gpu/nvidia/remedy.c runtime/gpu/nvidia/remedy.h
 runtime_libgpufound_a_CFLAGS = $(AM_CFLAGS) -fPIC
 
 # What programs link that use libdtrun's insides.

@@ -16,6 +16,7 @@ UNIT_TESTS += \
 	tests/unit/gpu/gpufold \
 	tests/unit/gpu/gpushared \
 	tests/unit/gpu/gpupaths \
+	tests/unit/gpu/remedy \
 	tests/unit/faults/hardship \
 	tests/unit/coll/huge \
 	tests/unit/gpu/launchorder \
@@ -286,6 +287,10 @@ tests_unit_gpu_gpufold_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS) -lm
 tests_unit_gpu_gpushared_SOURCES = tests/unit/gpu/gpushared.c
 tests_unit_gpu_gpushared_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_gpushared_LDADD = $(RUNTIME_LIBS) $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+
+tests_unit_gpu_remedy_SOURCES = tests/unit/gpu/remedy.c
+tests_unit_gpu_remedy_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_remedy_LDADD = $(RUNTIME_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_gpu_gpupaths_SOURCES = tests/unit/gpu/gpupaths.c
 tests_unit_gpu_gpupaths_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

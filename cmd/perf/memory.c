@@ -30,19 +30,26 @@ static void need(CUresult result, const char *function)
     exit(1);
 }
 
-static CUresult choose_device(const struct dt_cuda *cuda)
+static CUresult choose_device(const struct dt_cuda *cuda, const char **function)
 {
     char bus[32] = "", name[64] = "";
     CUdevice device;
     CUcontext context;
     CUresult result = cuda->cuInit(0);
 
-    if (!result)
+    *function = "cuInit";
+    if (!result) {
+        *function = "cuDeviceGet";
         result = cuda->cuDeviceGet(&device, 0);
-    if (!result)
+    }
+    if (!result) {
+        *function = "cuDevicePrimaryCtxRetain";
         result = cuda->cuDevicePrimaryCtxRetain(&context, device);
-    if (!result)
+    }
+    if (!result) {
+        *function = "cuCtxSetCurrent";
         result = cuda->cuCtxSetCurrent(context);
+    }
     if (result)
         return result;
     cuda->cuDeviceGetPCIBusId(bus, sizeof bus, device);
@@ -54,6 +61,8 @@ static CUresult choose_device(const struct dt_cuda *cuda)
 bool dt_perf_memory_use_gpu(char text[DT_PERF_MEMORY_TEXT])
 {
     const struct dt_cuda *cuda = dlopen("libcuda.so.1", RTLD_NOW) ? dt_cuda() : NULL;
+    char what[DT_CUDA_TEXT];
+    const char *function;
     CUresult result;
 
     if (!cuda) {
@@ -65,9 +74,10 @@ bool dt_perf_memory_use_gpu(char text[DT_PERF_MEMORY_TEXT])
                  cuda->lacks);
         return false;
     }
-    result = choose_device(cuda);
+    result = choose_device(cuda, &function);
     if (result) {
-        dt_cuda_describe("--device cuda", result, text);
+        dt_cuda_describe(function, result, what);
+        snprintf(text, DT_PERF_MEMORY_TEXT, "--device cuda: %s", what);
         return false;
     }
     dti_memory.cuda = cuda;

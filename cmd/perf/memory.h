@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { DT_PERF_MEMORY_TEXT = 160 };
+enum { DT_PERF_MEMORY_TEXT = 384 };
 
 /* Chooses the first GPU that this rank sees. Returns false, with the reason in text, if there is
  * none. */

@@ -117,14 +117,15 @@ static dt_result_t begin_direct(const struct enqueued_call *e)
     struct dt_operation *o = e->o;
     struct dt_buffer_pair b = dt_operation_gpu_buffers(o);
     dt_result_t r = dt_gpu_stream_check_capture(&e->s->stream, 1, e->name);
+    const char *function;
     CUresult result;
 
     if (r == DT_OK)
         r = dt_gpu_order_check_on(&o->order, e->name, &b, e->s);
     if (r != DT_OK)
         return r;
-    result = dt_direct_begin(e->comm, e->s->stream, &o->direct);
-    return result ? dt_cuda_fail(e->name, "cuEventRecord", result) : DT_OK;
+    result = dt_direct_begin(e->comm, e->s->stream, &o->direct, &function);
+    return result ? dt_cuda_fail(e->name, function, result) : DT_OK;
 }
 
 /* If another call must be made before this one, sets e->direct to false and does nothing else. */
@@ -164,7 +165,7 @@ static dt_result_t enqueue_in_context(struct enqueued_call *e, dt_request_t *req
     dt_result_t r;
 
     if (result)
-        return dt_cuda_fail(e->name, "cuCtxPushCurrent", result);
+        return dt_cuda_fail(e->name, scope.failed, result);
     r = e->direct ? enqueue_direct(e, request) : DT_OK;
     if (!e->direct)
         r = enqueue_held(e, request);

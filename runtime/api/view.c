@@ -310,7 +310,7 @@ static dt_result_t await_stream(const char *name, struct view *v, struct dt_gpu_
         return r;
     result = dt_cuda_enter(&scope, v->stream.context);
     if (result) {
-        r = dt_cuda_fail(name, "cuCtxPushCurrent", result);
+        r = dt_cuda_fail(name, scope.failed, result);
     } else {
         r = dt_gpu_await_event(c, order->events[0]);
         if (r == DT_OK)

@@ -23,7 +23,7 @@ dt_result_t dt_group_agree(const struct dt_group *g, dt_result_t mine)
 
     if (result != DT_OK || culprit == INT64_MAX)
         return result;
-    if (g->size > 1)
+    if (g->size > 1 && strncmp(dt_last_error(), "rank ", strlen("rank ")) != 0)
         snprintf(v.text, sizeof v.text, "rank %u: %.480s", g->rank, dt_last_error());
     else
         snprintf(v.text, sizeof v.text, "%s", dt_last_error());

@@ -74,7 +74,8 @@ dt_result_t dt_comm_fail_outside(struct dt_comm *c)
 
 dt_result_t dt_comm_fail_no_memory(struct dt_comm *c)
 {
-    return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+    dt_comm_no_memory(c);
+    return dt_comm_fail_outside(c);
 }
 
 /* If this is the communicator's only rank, no other rank passes on what has stopped the job. */

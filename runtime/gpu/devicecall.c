@@ -55,7 +55,7 @@ dt_result_t dt_gpu_await_order(struct dt_comm *c, const struct dt_gpu_order *ord
     dt_result_t r;
 
     if (result)
-        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, scope.failed, result);
     r = dt_gpu_order_await(order, await_event, c);
     dt_cuda_leave(&scope);
     return r;

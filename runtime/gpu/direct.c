@@ -103,14 +103,16 @@ bool dt_direct_all_done(struct dt_comm *c)
 
 /* ---- calls ---- */
 
-static CUresult make_direct(struct dt_direct **call)
+static CUresult make_direct(struct dt_direct **call, const char **function)
 {
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_direct *d = calloc(1, sizeof *d);
     CUresult result;
 
+    *function = "calloc";
     if (!d)
         return DT_CUDA_NO_HOST_MEMORY;
+    *function = "cuEventCreate";
     result = cuda->cuEventCreate(&d->begun, CU_EVENT_DISABLE_TIMING);
     if (!result)
         result = cuda->cuEventCreate(&d->done, CU_EVENT_DISABLE_TIMING);
@@ -143,17 +145,19 @@ static void give_back(struct dt_directs *all, struct dt_direct *d)
     pthread_mutex_unlock(&all->free_mutex);
 }
 
-CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **call)
+CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **call,
+                         const char **function)
 {
     struct dt_directs *all = &c->gpu->directs;
     struct dt_direct *d = take_free_direct(all);
-    CUresult result = d ? CUDA_SUCCESS : make_direct(&d);
+    CUresult result = d ? CUDA_SUCCESS : make_direct(&d, function);
 
     if (result)
         return result;
     atomic_store(&d->state, DT_DIRECT_LAUNCHING);
     d->error = CUDA_SUCCESS;
     d->result = ncclSuccess;
+    *function = "cuEventRecord";
     result = dt_cuda()->cuEventRecord(d->begun, stream);
     if (result) {
         give_back(all, d);

@@ -67,8 +67,10 @@ bool dt_direct_all_done(struct dt_comm *c);
 /* Frees everything; all calls must be over. */
 void dt_direct_close(struct dt_comm *c);
 
-/* Prepares a call on this stream, whose context is current. */
-CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **call);
+/* Prepares a call on this stream, whose context is current. Returns an error with the function that
+ * failed in *function. */
+CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **call,
+                         const char **function);
 /* Launches the operation after it has been submitted. The call reports what goes wrong. */
 void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream);
 /* The call will not be submitted after all. */

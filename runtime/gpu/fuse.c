@@ -17,7 +17,8 @@
 static void open_in_context(struct dt_gpu_fuse *f, size_t bytes)
 {
     const struct dt_cuda *cuda = dt_cuda();
-    CUresult result = dt_cuda_make_stream(&f->stream);
+    const char *function;
+    CUresult result = dt_cuda_make_stream(&f->stream, &function);
 
     if (!result)
         result = cuda->cuEventCreate(&f->copied, CU_EVENT_DISABLE_TIMING);
@@ -250,7 +251,7 @@ static dt_result_t make_fused(struct dt_comm *c, struct dt_gpu_fuse *f,
     dt_result_t r;
 
     if (result)
-        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, scope.failed, result);
     r = make_in_context(c, f, whole, parts, n);
     if (r != DT_OK)
         leak(f);

@@ -77,9 +77,10 @@ static const struct dt_ncclapi *usable_nccl(const struct dt_gpu_order *order, co
         return NULL;
     if (!is_primary(order))
         *why = "the program uses a context that it has created, but NCCL uses the device's "
-               "primary context";
+               "primary context (cuDevicePrimaryCtxRetain)";
     else if (!runtime_starts(api, order))
-        *why = "its CUDA runtime does not start: the driver may be too old for it";
+        *why = "its CUDA runtime does not start: the driver may be too old for it; DTRUN_NCCL "
+               "names another NCCL";
     else
         return api;
     return NULL;
@@ -151,7 +152,7 @@ static void warn_of_staging(struct dt_comm *c, const char *obstacle)
     char what[COLLECTIVES_TEXT], text[DT_RANK_NOTE_TEXT];
 
     snprintf(text, sizeof text,
-             "warning: %s: %s go through host memory "
+             "warning: %.320s: %s go through host memory "
              "(DTRUN_DEVICE=staging does the same without this warning)",
              obstacle, name_collectives(c, what));
     dt_gpu_warn_once(c, &warned, text);
@@ -278,23 +279,29 @@ static struct dt_gpu_order opened_for(const struct dt_comm *c)
     }
 }
 
+static const char *name_self(const struct dt_comm *c, char text[DT_WORLD_NAME])
+{
+    return dt_world_name(c->world, (uint32_t)c->world->rank, text);
+}
+
 dt_result_t dt_gpu_check_place(const struct dt_comm *c, const struct dt_operation *o)
 {
     struct dt_gpu_order first = opened_for(c);
+    char me[DT_WORLD_NAME];
 
     if (!first.context || !can_make(c, o))
         return DT_OK;
     if (o->order.device != first.device)
         return dt_fail(DT_ERR_ARG,
-                       "rank %d: %s: the buffer is on device %d, but the first one of this "
+                       "%s: %s: the buffer is on device %d, but the first one of this "
                        "communicator was on device %d; DTRUN_DEVICE=staging serves both",
-                       c->world->rank, o->kind->name, o->order.device, first.device);
+                       name_self(c, me), o->kind->name, o->order.device, first.device);
     if (!o->order.bound || o->order.context == first.context)
         return DT_OK;
     return dt_fail(DT_ERR_ARG,
-                   "rank %d: %s: the buffer belongs to another context of device %d than the first "
+                   "%s: %s: the buffer belongs to another context of device %d than the first "
                    "one of this communicator; DTRUN_DEVICE=staging serves both",
-                   c->world->rank, o->kind->name, first.device);
+                   name_self(c, me), o->kind->name, first.device);
 }
 
 /* The path is chosen at the first call that some path makes without staging. */
@@ -481,10 +488,12 @@ dt_result_t dt_gpu_split(struct dt_comm *parent, struct dt_comm *child, int colo
 
 dt_result_t dt_gpu_open(struct dt_comm *c)
 {
+    char me[DT_WORLD_NAME];
+
     c->gpu = calloc(1, sizeof *c->gpu);
     if (c->gpu)
         return DT_OK;
-    return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory for a communicator", c->world->rank);
+    return dt_fail(DT_ERR_NOMEM, "%s: out of memory for a communicator", name_self(c, me));
 }
 
 void dt_gpu_close(struct dt_comm *c)

@@ -1,5 +1,7 @@
 #include "runtime/gpu/nccl.h"
 
+#include <stdio.h>
+
 #include "runtime/comm/collective.h"
 #include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/provision.h"
@@ -60,13 +62,15 @@ static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
     struct dt_ncclcomm *n = &c->gpu->nccl;
     size_t bytes = o->given.each * dt_dtype_size(o->dtype) * (size_t)c->size;
     CUdeviceptr scratch;
+    char function[48];
     CUresult result;
 
     if (o->kind->call != DT_CALL_ALL_TO_ALL || o->in != o->out || !bytes)
         return DT_OK;
     result = dt_ncclcomm_alloc_scratch(n, bytes, &scratch);
+    snprintf(function, sizeof function, "cuMemAlloc for %zu bytes", bytes);
     if (result)
-        return dt_gpu_coll_error(c, &c->coll_error, "cuMemAlloc", result);
+        return dt_gpu_coll_error(c, &c->coll_error, function, result);
     result = cuda->cuMemcpyDtoDAsync_v2(scratch, (CUdeviceptr)(uintptr_t)o->in, bytes, n->stream);
     o->in = (const void *)(uintptr_t)scratch;
     return result ? dt_gpu_coll_error(c, &c->coll_error, "cuMemcpyDtoDAsync", result) : DT_OK;
@@ -337,7 +341,7 @@ dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
     dt_result_t r;
 
     if (result)
-        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, scope.failed, result);
     r = o->direct ? match_and_await(c, o) : make_in_context(c, o);
     dt_cuda_leave(&scope);
     if (r != DT_OK)

@@ -1,12 +1,14 @@
 #include "runtime/gpu/ncclerror.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/comm.h"
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
+#include "runtime/gpu/nvidia/remedy.h"
 
 enum {
     /* how long a rank waits for what has stopped others: NCCL may notice a lost rank before the
@@ -33,18 +35,25 @@ static dt_result_t await_cause(struct dt_comm *c, ncclResult_t error)
     return r;
 }
 
+/* NCCL's advice is left out: "unhandled system error (run with NCCL_DEBUG=INFO for details)". */
+static void describe(const char *function, ncclResult_t error)
+{
+    const char *means = dt_nccl()->ncclGetErrorString(error);
+    const char *said = dt_nccl()->ncclGetLastError(NULL);
+    const char *advice = strstr(means, " (run with");
+
+    dt_fail(DT_ERR_NCCL, "%s: %.*s (%s, %d)%s%.200s: %s", function,
+            (int)(advice ? advice - means : 100), means, dt_nccl_error_name(error), (int)error,
+            said && *said ? ": " : "", said ? said : "", dt_nccl_remedy(said ? said : ""));
+}
+
 dt_result_t dt_ncclerror(struct dt_comm *c, const char *function, ncclResult_t error)
 {
     dt_result_t cause = may_come_of_others(error) ? await_cause(c, error) : DT_OK;
-    const char *last = dt_nccl()->ncclGetLastError(NULL);
 
     if (cause != DT_OK)
         return cause;
-    dt_fail(DT_ERR_NCCL,
-            "%s: %s%s%.200s; NCCL_DEBUG=INFO makes NCCL say more, and DTRUN_DEVICE=staging does "
-            "without NCCL",
-            function, dt_nccl()->ncclGetErrorString(error), last && *last ? ": " : "",
-            last ? last : "");
+    describe(function, error);
     dt_coll_error(&c->coll_error, DT_ERR_NCCL, (uint32_t)c->world->rank);
     c->coll_error.why = dt_last_error();
     return DT_ERR_NCCL;

@@ -179,9 +179,8 @@ static dt_result_t share_unique_id(struct dt_comm *c, ncclUniqueId *id)
 static CUresult make_stream(struct dt_ncclcomm *n, const char **function)
 {
     const struct dt_cuda *cuda = dt_cuda();
-    CUresult result = dt_cuda_make_stream(&n->stream);
+    CUresult result = dt_cuda_make_stream(&n->stream, function);
 
-    *function = "cuStreamCreate";
     if (result)
         return result;
     *function = "cuEventCreate";
@@ -229,7 +228,7 @@ dt_result_t dt_ncclinit_open(struct dt_comm *c, const struct dt_gpu_order *order
     dt_result_t r;
 
     if (result)
-        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, scope.failed, result);
     r = dt_ncclinit_connect(c, order, c->rank, c->size);
     dt_cuda_leave(&scope);
     if (r == DT_OK)

@@ -154,8 +154,9 @@ static void put_versions(const struct dt_gpu_choice *choice, const struct dt_gpu
     int a = (int)offers[choice->a].nccl, b = (int)offers[choice->b].nccl;
 
     snprintf(text, DT_GPU_TEXT,
-             "%s has NCCL %d.%d.%d and %s NCCL %d.%d.%d, which do not work together", d->a,
-             a / 10000, a / 100 % 100, a % 100, d->b, b / 10000, b / 100 % 100, b % 100);
+             "%s has NCCL %d.%d.%d and %s NCCL %d.%d.%d, which do not work together "
+             "(DTRUN_NCCL names the file to use)",
+             d->a, a / 10000, a / 100 % 100, a % 100, d->b, b / 10000, b / 100 % 100, b % 100);
 }
 
 const char *dt_gpu_obstacle_text(const struct dt_gpu_choice *choice,

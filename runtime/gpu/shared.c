@@ -168,7 +168,7 @@ dt_result_t dt_shared_reserve(struct dt_comm *c, const struct dt_gpu_order *orde
     dt_result_t r = DT_OK;
 
     if (result)
-        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, scope.failed, result);
     if (s->slot < SLOT_MAX)
         r = open_all(c, order, SLOT_MAX, why);
     if (r != DT_OK)
@@ -190,7 +190,7 @@ dt_result_t dt_shared_prepare(struct dt_comm *c, const struct dt_operation *o,
         return DT_OK;
     result = dt_gpu_enter_made(&scope, s->context, s->life, o->order.context);
     if (result)
-        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, scope.failed, result);
     r = match_and_open(c, o, slot, why);
     if (r != DT_OK)
         give_up(c);
@@ -528,7 +528,7 @@ dt_result_t dt_shared_make(struct dt_comm *c, const struct dt_operation *o)
     dt_result_t r;
 
     if (result)
-        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, scope.failed, result);
     r = match_and_make(c, o);
     if (r != DT_OK)
         give_up(c);

@@ -18,7 +18,7 @@ struct report {
     uint64_t error; /* a CUresult, or an errno; 0: nothing has failed */
     uint64_t is_errno;
     uint64_t local_rank;
-    char what[40]; /* the function that failed, or what the agent did not do */
+    char what[56]; /* the function that failed, or what the agent did not do */
 };
 
 struct opening {
@@ -55,8 +55,8 @@ static bool note_errno(struct opening *o, const char *what, bool failed)
 static bool open_stream(struct opening *o)
 {
     const struct dt_cuda *cuda = dt_cuda();
-    const char *function = "cuStreamCreate";
     struct dt_shared *s = o->s;
+    const char *function;
     CUresult result;
 
     if (s->stream)
@@ -64,7 +64,7 @@ static bool open_stream(struct opening *o)
     s->context = o->order->context;
     s->life = dt_gpu_life(s->context);
     s->device = o->order->device;
-    result = dt_cuda_make_stream(&s->stream);
+    result = dt_cuda_make_stream(&s->stream, &function);
     if (result)
         return !note_failure(o, function, result);
     function = "cuEventCreate";
@@ -130,12 +130,15 @@ static bool give_arena(struct opening *o)
 static bool make_arena(struct opening *o)
 {
     struct dt_shared *s = o->s;
+    char call[sizeof o->mine.what];
     const char *function;
     CUresult result = dt_gpu_folder_open(&s->folder, &function);
 
-    if (!result)
-        result = dt_gpu_arena_make(&s->arena, s->device, o->bytes, &function);
-    return !note_failure(o, function, result) && give_arena(o);
+    if (note_failure(o, function, result))
+        return false;
+    result = dt_gpu_arena_make(&s->arena, s->device, o->bytes, &function);
+    snprintf(call, sizeof call, "%s for %zu bytes", function, o->bytes);
+    return !note_failure(o, call, result) && give_arena(o);
 }
 
 static void take_arena(struct opening *o, uint64_t leader)

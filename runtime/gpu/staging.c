@@ -13,8 +13,9 @@
 
 static dt_result_t await_copy(struct dt_comm *c, int slot, CUresult queued)
 {
-    return queued ? dt_gpu_fail(c, "cuMemcpyAsync", queued)
-                  : dt_gpu_await_event(c, c->gpu->copies->copied[slot]);
+    const struct dt_gpu_copies *s = c->gpu->copies;
+
+    return queued ? dt_gpu_fail(c, s->failed, queued) : dt_gpu_await_event(c, s->copied[slot]);
 }
 
 /* ---- in chunks ---- */
@@ -196,7 +197,7 @@ static dt_result_t make_in_context(struct dt_comm *c, const struct dt_operation 
     dt_result_t r;
 
     if (result)
-        return dt_gpu_fail(c, "cuStreamCreate", result);
+        return dt_gpu_fail(c, g.failed, result);
     c->gpu->copies = g.copies;
     r = follow_order(c, &o->order, &g);
     if (r == DT_OK)
@@ -218,21 +219,24 @@ dt_result_t dt_staging_make(struct dt_comm *c, const struct dt_operation *o)
         return r;
     result = dt_cuda_enter(&scope, o->order.context);
     if (result)
-        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, scope.failed, result);
     r = make_in_context(c, o);
     dt_cuda_leave(&scope);
     return r;
 }
 
-static CUresult open_copies(struct dt_gpu_copies *copies, CUcontext context)
+static dt_result_t open_copies(struct dt_comm *c, struct dt_gpu_copies *copies, CUcontext context)
 {
-    CUresult result = dt_gpu_copies_make_shared(context);
+    const char *function;
+    CUresult result = dt_gpu_copies_make_shared(context, &function);
 
-    if (!result)
-        result = dt_gpu_copies_open(copies, context);
-    if (!result || result == CUDA_ERROR_NOT_READY)
-        dt_gpu_copies_reserve(copies, DT_GPU_COPY_ROOM);
-    return result == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : result;
+    if (result)
+        return dt_gpu_fail(c, function, result);
+    result = dt_gpu_copies_open(copies, context);
+    if (result && result != CUDA_ERROR_NOT_READY)
+        return dt_gpu_fail(c, copies->failed, result);
+    dt_gpu_copies_reserve(copies, DT_GPU_COPY_ROOM);
+    return DT_OK;
 }
 
 dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order,
@@ -240,11 +244,12 @@ dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order,
 {
     struct dt_cuda_scope scope;
     CUresult result = dt_cuda_enter(&scope, order->context);
+    dt_result_t r;
 
     if (result)
-        return dt_gpu_fail(c, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(c, scope.failed, result);
     *copies = dt_gpu_copies_in(&c->gpu->all_copies, order->context);
-    result = *copies ? open_copies(*copies, order->context) : DT_CUDA_NO_HOST_MEMORY;
+    r = *copies ? open_copies(c, *copies, order->context) : dt_comm_fail_no_memory(c);
     dt_cuda_leave(&scope);
-    return result ? dt_gpu_fail(c, "cuStreamCreate", result) : DT_OK;
+    return r;
 }

@@ -40,8 +40,9 @@ static dt_result_t await_event(void *transfer, CUevent event)
 
 static dt_result_t await_copy(struct gpu_transfer *p, CUresult queued)
 {
-    return queued ? fail_cuda(p->channel, "cuMemcpyAsync", queued)
-                  : await_event(p, p->copying.copies->copied[SLOT]);
+    const struct dt_gpu_copies *s = p->copying.copies;
+
+    return queued ? fail_cuda(p->channel, s->failed, queued) : await_event(p, s->copied[SLOT]);
 }
 
 /* As dt_gpu_await_gates (gpu/devicecall.h). */
@@ -89,7 +90,7 @@ static dt_result_t transfer_in_context(struct gpu_transfer *p, struct dt_gpu_cop
         return dt_p2p_fail(ch);
     result = dt_gpu_copying_begin(&p->copying, copies, p->o->order.context, p->bytes);
     if (result)
-        return fail_cuda(ch, "cuStreamCreate", result);
+        return fail_cuda(ch, p->copying.failed, result);
     r = follow_order(p);
     if (r == DT_OK)
         r = ch->sending ? send_gpu(p) : receive_gpu(p);
@@ -111,7 +112,7 @@ dt_result_t dt_p2p_transfer_gpu(struct dt_p2p *channel, struct dt_operation *o, 
     dt_result_t r;
 
     if (result) {
-        r = fail_cuda(channel, "cuCtxPushCurrent", result);
+        r = fail_cuda(channel, scope.failed, result);
     } else {
         r = transfer_in_context(&p, copies);
         dt_cuda_leave(&scope);

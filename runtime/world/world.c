@@ -21,8 +21,17 @@ const char *dt_comm_name(uint64_t id, char text[DT_COMM_NAME])
     return text;
 }
 
+static const struct dt_world dti_nobody;
+static const struct dt_world *_Atomic dti_own = &dti_nobody;
+
+const struct dt_world *dt_world_own(void)
+{
+    return dti_own;
+}
+
 void dt_world_none(struct dt_world *w)
 {
+    dti_own = w;
     *w = (struct dt_world){ .settings = w->settings, .size = 1, .local_size = 1, .nodes = 1 };
     dt_agentlink_none(&w->agent);
     dt_listener_init(&w->listener);

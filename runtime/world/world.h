@@ -34,8 +34,10 @@ struct dt_world {
     struct dt_hostshm shm;         /* of this host; its abort word is the job's */
 };
 
-/* Initialises w for a process that belongs to no job. Call it first. */
+/* Initialises w, this process's only world, for a process that belongs to no job. Call it first. */
 void dt_world_none(struct dt_world *w);
+/* That world, for errors of calls that have no communicator. */
+const struct dt_world *dt_world_own(void);
 /* Makes this process a job of one rank, whatever the environment says. */
 dt_result_t dt_world_alone(struct dt_world *w);
 /* Joins the job as the rank that env names, and waits until every rank has joined. The caller has

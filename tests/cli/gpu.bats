@@ -58,7 +58,7 @@ by_staging() { # WHAT [dtrun option...]
     for path in staging 'nccl -x NCCL_COMM_BLOCKING=0' 'nccl -x NCCL_COMM_BLOCKING=1' 'shared -H localhost:1'; do
         gpu fault -x DTRUN_DEVICE=$path
         code_is 1
-        [ "$(grep -c -- '^-10: .*(CUDA_ERROR_ILLEGAL_ADDRESS)' "$OUT")" = 5 ] || { show; false; }
+        [ "$(grep -c -- '^-10: rank . (localhost): .*(CUDA_ERROR_ILLEGAL_ADDRESS, 700): a kernel before this call failed: ' "$OUT")" = 5 ] || { show; false; }
         clean
     done
 }
@@ -298,11 +298,11 @@ splits() { # COUNT WHAT [dtrun option...]
     for blocks in $MODES; do
         gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=init-error:1
         code_is 1
-        [ "$(grep -c -- '^-11: .*rank 1 .*init-error was asked for; .*DTRUN_DEVICE=staging does without' "$OUT")" = 3 ] ||
+        [ "$(grep -c -- '^-11: .*rank 1 .*init-error was asked for: .*DTRUN_DEVICE=staging does without' "$OUT")" = 3 ] ||
             { show; false; }
         gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=system-error:1:2
         code_is 1
-        grep -q -- '^-11: rank . .*rank 1 .*ncclAllReduce: unhandled system error' "$OUT"
+        grep -q -- '^-11: rank . .*rank 1 .*ncclAllReduce: unhandled system error (ncclSystemError, 2)' "$OUT"
         grep -q 'in device memory, DT_ERR_NCCL by nccl' "$ERR"
         clean
     done

@@ -62,11 +62,11 @@ starts_nccl() { grep -q 'a communicator that' "$T/log"; }
 
 @test "if versions of NCCL differ, all stage, and one warning names them" {
     mixed 1 STANDIN_NCCL_VERSION=22105 3 3
-    computes 3 'rank 0 (localhost) has NCCL 2.28.9 and rank 1 (localhost) NCCL 2.21.5, which do not work together:'
+    computes 3 'rank 0 (localhost) has NCCL 2.28.9 and rank 1 (localhost) NCCL 2.21.5, which do not work together (DTRUN_NCCL names the file to use):'
     ! starts_nccl || false
     mixed 1 STANDIN_NCCL_VERSION=22105 3 3 -x DTRUN_DEVICE=nccl
     code_is 1
-    [ "$(grep -c -- '^-11: .*rank 1 (localhost) NCCL 2.21.5, which do not work together, and DTRUN_DEVICE=nccl' "$OUT")" = 3 ] ||
+    [ "$(grep -c -- '^-11: .*rank 1 (localhost) NCCL 2.21.5, which do not work together (DTRUN_NCCL names the file to use), and DTRUN_DEVICE=nccl' "$OUT")" = 3 ] ||
         { show; false; }
     clean
 }
@@ -80,7 +80,7 @@ starts_nccl() { grep -q 'a communicator that' "$T/log"; }
             { show; false; }
         clean
     done <<'END'
-DTRUN_NCCL=/none.so /none.so: cannot open shared object file: No such file or directory
+DTRUN_NCCL=/none.so /none.so: cannot open shared object file: No such file or directory; DTRUN_NCCL names the file
 DTRUN_NCCL=/etc/passwd /etc/passwd: .*
 DTRUN_NCCL=libm.so.6 libnccl.so.2 is older than NCCL 2.18: it lacks nccl[A-Za-z]*
 STANDIN_NCCL_VERSION=21701 libnccl.so.2 is older than NCCL 2.18
@@ -115,7 +115,7 @@ END
     computes 4 'ranks share GPUs, and rank 1 (localhost) cannot use NCCL between them (/none.so: .*):'
     ! starts_nccl || false
     mixed 1 STANDIN_NCCL_VERSION=22105 2 4 -H localhost:2
-    computes 4 'rank 0 (localhost) has NCCL 2.28.9 and rank 1 (localhost) NCCL 2.21.5, which do not work together:'
+    computes 4 'rank 0 (localhost) has NCCL 2.28.9 and rank 1 (localhost) NCCL 2.21.5, which do not work together (DTRUN_NCCL names the file to use):'
     ! starts_nccl || false
     mixed 1 DTRUN_NCCL=/none.so 2 4 -H localhost:2 -x DTRUN_DEVICE=shared
     code_is 1

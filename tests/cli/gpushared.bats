@@ -210,7 +210,7 @@ shared() { # the arguments of share
     share 1 2 gpushared many -x STANDIN_MEMORY=1500000
     code_is 0
     [ "$(warnings)" = 1 ]
-    grep -q 'warning: rank 0 (localhost), which shares a GPU, has no memory to share: cuMemCreate: out of memory' "$ERR"
+    grep -q 'warning: rank 0 (localhost), which shares a GPU, has no memory to share: cuMemCreate for [0-9]* bytes: out of memory' "$ERR"
     clean
 }
 
@@ -223,7 +223,7 @@ shared() { # the arguments of share
         [ "$(sort -u "$OUT")" = "factors: 28 comparisons" ]
         [ "$(warnings)" = 1 ]
         refused=${refused%:*}
-        grep -q "warning: rank $rank (localhost), which shares a GPU, has no memory to share: ${refused%_v2}: .*go through host memory" "$ERR"
+        grep -q "warning: rank $rank (localhost), which shares a GPU, has no memory to share: ${refused%_v2}[: ].*go through host memory" "$ERR"
         clean
     done <<'END'
 cuMemHostRegister_v2:801 0
@@ -264,7 +264,7 @@ END
     clean
     share 1 2 gpushared many -x DTRUN_DEVICE=shared -x STANDIN_MEMORY=1500000
     code_is 1
-    grep -q -- '^-10: .*cuMemCreate: out of memory.*DTRUN_DEVICE=shared permits no other path' "$OUT"
+    grep -q -- '^-10: .*cuMemCreate for [0-9]* bytes: out of memory.*DTRUN_DEVICE=shared permits no other path' "$OUT"
     clean
     share 2 4 gpu calls -x DTRUN_DEVICE=shared -x DTRUN_NCCL="$T/none.so"
     code_is 1

@@ -149,7 +149,10 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
     CUstreamCaptureMode before = dti_mode;
+    CUresult result = standin_refused(__func__);
 
+    if (result)
+        return result;
     dti_mode = *mode;
     *mode = before;
     return CUDA_SUCCESS;

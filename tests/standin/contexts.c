@@ -230,6 +230,8 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *activ
 {
     CUresult result = check_device(device);
 
+    if (!result)
+        result = standin_refused(__func__);
     if (result)
         return result;
     pthread_mutex_lock(&standin_mutex);
@@ -333,6 +335,8 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
     CUcontext context;
     CUresult result = standin_current(&context);
 
+    if (!result)
+        result = standin_refused(__func__);
     if (!result) {
         *least = 0;
         *greatest = -5;

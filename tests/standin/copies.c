@@ -115,7 +115,9 @@ CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size)
 
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream)
 {
-    return checked(known(from, size), (uintptr_t)to, from, size, stream, false);
+    CUresult result = standin_refused(__func__);
+
+    return result ? result : checked(known(from, size), (uintptr_t)to, from, size, stream, false);
 }
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size)

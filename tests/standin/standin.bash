@@ -13,7 +13,7 @@
 #                          stream memory operations
 #   STANDIN_REFUSES        which functions of the driver fail with which errors, such as
 #                          cuMemMap:801,cuModuleLoadData:221; with cuInit:hang it never returns. For functions
-#                          that prepare work
+#                          that call standin_refused
 #   STANDIN_NUMBERS        0: the driver does not tell apart allocations (CU_POINTER_ATTRIBUTE_BUFFER_ID)
 #   STANDIN_MANAGED_ON_HOST  1: managed memory lies on the host, and has the type of host memory
 #   STANDIN_CUDA_LOG       the driver's log of its errors, in words; without it there is none

@@ -44,10 +44,11 @@ static bool is_open_in(const struct dt_gpu_copies *s, CUcontext context, uint64_
     return s->stream && s->context == context && s->life == life;
 }
 
-static CUresult make_events(struct dt_gpu_copies *s)
+static CUresult make_events(struct dt_gpu_copies *s, const char **function)
 {
     CUresult result = CUDA_SUCCESS;
 
+    *function = "cuEventCreate";
     for (int i = 0; !result && i < DT_GPU_COPY_SLOTS; i++)
         result = dt_cuda()->cuEventCreate(&s->copied[i], CU_EVENT_DISABLE_TIMING);
     return result;
@@ -55,17 +56,19 @@ static CUresult make_events(struct dt_gpu_copies *s)
 
 static CUresult open_in_context(struct dt_gpu_copies *s, CUcontext context, uint64_t life)
 {
+    const char *function;
     CUresult result;
 
     if (s->stream)
         dt_gpu_copies_close(s);
     s->context = context;
     s->life = life;
-    result = dt_cuda_make_stream(&s->stream);
+    result = dt_cuda_make_stream(&s->stream, &function);
     if (!result)
-        result = make_events(s);
+        result = make_events(s, &function);
     if (result)
         dt_gpu_copies_close(s);
+    s->failed = function;
     return result;
 }
 
@@ -91,15 +94,22 @@ void dt_gpu_copies_reserve(struct dt_gpu_copies *s, size_t bytes)
         s->wanted = 0;
 }
 
+static CUresult record_copied(struct dt_gpu_copies *s, int slot)
+{
+    s->failed = "cuEventRecord";
+    return dt_cuda()->cuEventRecord(s->copied[slot], s->stream);
+}
+
 CUresult dt_gpu_copies_fetch(struct dt_gpu_copies *s, int slot, void *host, const void *device,
                              size_t bytes)
 {
     const struct dt_cuda *cuda = dt_cuda();
     CUresult result = CUDA_SUCCESS;
 
+    s->failed = "cuMemcpyDtoHAsync";
     if (bytes)
         result = cuda->cuMemcpyDtoHAsync_v2(host, address(device), bytes, s->stream);
-    return result ? result : cuda->cuEventRecord(s->copied[slot], s->stream);
+    return result ? result : record_copied(s, slot);
 }
 
 CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, const void *host,
@@ -108,9 +118,10 @@ CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, co
     const struct dt_cuda *cuda = dt_cuda();
     CUresult result = CUDA_SUCCESS;
 
+    s->failed = "cuMemcpyHtoDAsync";
     if (bytes)
         result = cuda->cuMemcpyHtoDAsync_v2(address(device), host, bytes, s->stream);
-    return result ? result : cuda->cuEventRecord(s->copied[slot], s->stream);
+    return result ? result : record_copied(s, slot);
 }
 
 /* ---- the stream that calls share ---- */
@@ -147,7 +158,8 @@ static void add_shared(struct shared_stream *s)
     pthread_mutex_unlock(&dti_shared_streams.mutex);
 }
 
-static CUresult find_or_make_shared(CUcontext context, uint64_t life, CUstream *stream)
+static CUresult find_or_make_shared(CUcontext context, uint64_t life, CUstream *stream,
+                                    const char **function)
 {
     struct shared_stream *s;
     CUresult result;
@@ -156,9 +168,10 @@ static CUresult find_or_make_shared(CUcontext context, uint64_t life, CUstream *
     if (*stream)
         return CUDA_SUCCESS;
     s = calloc(1, sizeof *s);
+    *function = "calloc";
     if (!s)
         return DT_CUDA_NO_HOST_MEMORY;
-    result = dt_cuda_make_stream(stream);
+    result = dt_cuda_make_stream(stream, function);
     if (result) {
         free(s);
         return result;
@@ -168,22 +181,22 @@ static CUresult find_or_make_shared(CUcontext context, uint64_t life, CUstream *
     return CUDA_SUCCESS;
 }
 
-CUresult dt_gpu_copies_make_shared(CUcontext context)
+CUresult dt_gpu_copies_make_shared(CUcontext context, const char **function)
 {
     CUstream stream;
 
-    return find_or_make_shared(context, dt_gpu_life(context), &stream);
+    return find_or_make_shared(context, dt_gpu_life(context), &stream, function);
 }
 
 /* A context without such a stream has no view, so no gate holds any of its streams. */
-static CUresult share(struct dt_gpu_copies *s, CUcontext context)
+static CUresult share(struct dt_gpu_copies *s, CUcontext context, const char **function)
 {
     CUresult result;
 
     s->context = context;
     s->life = dt_gpu_life(context);
-    result = find_or_make_shared(context, s->life, &s->stream);
-    return result ? result : make_events(s);
+    result = find_or_make_shared(context, s->life, &s->stream, function);
+    return result ? result : make_events(s, function);
 }
 
 /* Closes all but the stream. */
@@ -202,6 +215,7 @@ static CUresult take_host(struct dt_gpu_copying *g, size_t bytes, const void *ow
         return CUDA_SUCCESS;
     g->host = malloc(bytes);
     g->pageable = g->waits = true;
+    g->failed = "malloc";
     return g->host ? CUDA_SUCCESS : DT_CUDA_NO_HOST_MEMORY;
 }
 
@@ -210,11 +224,11 @@ CUresult dt_gpu_copying_begin(struct dt_gpu_copying *g, struct dt_gpu_copies *s,
 {
     CUresult result = s ? dt_gpu_copies_open(s, context) : CUDA_ERROR_NOT_READY;
 
-    *g = (struct dt_gpu_copying){ .copies = s };
+    *g = (struct dt_gpu_copying){ .copies = s, .failed = s ? s->failed : NULL };
     if (result == CUDA_ERROR_NOT_READY) {
         g->copies = &g->sharing;
         g->waits = true;
-        result = share(&g->sharing, context);
+        result = share(&g->sharing, context, &g->failed);
     }
     if (!result && bytes)
         result = take_host(g, bytes, s ? s : g->copies);

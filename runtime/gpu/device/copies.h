@@ -26,6 +26,7 @@ struct dt_gpu_copies {          /* all zero at first */
     CUstream stream;
     CUevent copied[DT_GPU_COPY_SLOTS]; /* recorded after the last copy of each slot */
     size_t wanted;                     /* bytes to reserve when the driver may be asked */
+    const char *failed;                /* after an error: the function that failed */
 };
 
 /* Opens them in this context, which is current, unless they are open there. Returns
@@ -41,8 +42,9 @@ CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, co
                              size_t bytes);
 void dt_gpu_copies_close(struct dt_gpu_copies *s);
 
-/* Makes the stream that calls share, in this context, which is current. It stays. */
-CUresult dt_gpu_copies_make_shared(CUcontext context);
+/* Makes the stream that calls share, in this context, which is current. It stays. Returns an error
+ * with the function that failed in *function. */
+CUresult dt_gpu_copies_make_shared(CUcontext context, const char **function);
 
 /* What one call uses. */
 struct dt_gpu_copying {
@@ -50,6 +52,7 @@ struct dt_gpu_copying {
     uint8_t *host;
     bool waits; /* the host must wait for the work before the call, before it queues copies */
     bool pageable;
+    const char *failed; /* in dt_gpu_copying_begin: the function that failed */
     struct dt_gpu_copies sharing;
 };
 

@@ -132,6 +132,7 @@ static CUresult enter_if_alive(struct dt_cuda_scope *scope, CUcontext context, u
 {
     uint64_t now;
 
+    scope->failed = "cuCtxPushCurrent";
     if (life && (!find_life(context, &now) || now != life))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return dt_cuda_enter(scope, context);

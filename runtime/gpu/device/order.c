@@ -6,14 +6,17 @@
 #include "runtime/gpu/nvidia/cudafail.h"
 
 /* Stores the thread's current context, or NULL if it has none or has one on another device. */
-static CUresult get_current_context(CUdevice device, CUcontext *context)
+static CUresult get_current_context(CUdevice device, CUcontext *context, const char **function)
 {
     const struct dt_cuda *cuda = dt_cuda();
     CUdevice current = -1;
     CUresult result = cuda->cuCtxGetCurrent(context);
 
-    if (!result && *context)
+    *function = "cuCtxGetCurrent";
+    if (!result && *context) {
+        *function = "cuCtxGetDevice";
         result = cuda->cuCtxGetDevice(&current);
+    }
     if (current != device)
         *context = NULL;
     return result;
@@ -74,14 +77,15 @@ static dt_result_t find_common_place(const char *name, const struct dt_buffer_pa
  * never releases it. */
 static dt_result_t find_context(const char *name, const struct place *p, CUcontext *context)
 {
+    const char *function;
     CUresult result;
 
     *context = p->context;
     if (*context)
         return DT_OK;
-    result = get_current_context(p->device, context);
+    result = get_current_context(p->device, context, &function);
     if (result)
-        return dt_cuda_fail(name, "cuCtxGetCurrent", result);
+        return dt_cuda_fail(name, function, result);
     if (!*context)
         result = dt_cuda()->cuDevicePrimaryCtxRetain(context, p->device);
     return result ? dt_cuda_fail(name, "cuDevicePrimaryCtxRetain", result) : DT_OK;
@@ -107,7 +111,7 @@ static dt_result_t record_all(struct dt_gpu_order *o, const char *name, CUcontex
     dt_result_t r;
 
     if (result)
-        return dt_cuda_fail(name, "cuCtxPushCurrent", result);
+        return dt_cuda_fail(name, scope.failed, result);
     r = dt_gpu_stream_check_capture(streams, n, name);
     for (int i = 0; r == DT_OK && i < n; i++)
         r = record(name, &o->events[i], streams[i]);

@@ -67,7 +67,7 @@ static dt_result_t find_context_and_try(const char *name, struct dt_gpu_stream *
         return dt_cuda_fail(name, "cuStreamGetCtx", result);
     result = dt_cuda_enter(&scope, s->context);
     if (result)
-        return dt_cuda_fail(name, "cuCtxPushCurrent", result);
+        return dt_cuda_fail(name, scope.failed, result);
     r = find_device_and_try(name, s);
     dt_cuda_leave(&scope);
     return r;
@@ -107,7 +107,7 @@ dt_result_t dt_gpu_stream_channel(struct dt_gpu_stream *s, const char *name, int
     own = &s->channels[channel];
     result = dt_gpu_copies_open(own, s->context);
     if (result && result != CUDA_ERROR_NOT_READY)
-        return dt_cuda_fail(name, "cuStreamCreate", result);
+        return dt_cuda_fail(name, own->failed, result);
     dt_gpu_copies_reserve(own, bytes);
     *copies = result ? NULL : own;
     return DT_OK;

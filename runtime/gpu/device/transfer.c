@@ -41,7 +41,7 @@ static size_t length_at(const struct transfer *t, uint64_t at)
 
 static dt_result_t check_transfer(const struct transfer *t, CUresult result)
 {
-    return result ? dt_cuda_fail(t->name, "cuMemcpyAsync", result) : DT_OK;
+    return result ? dt_cuda_fail(t->name, t->copying.copies->failed, result) : DT_OK;
 }
 
 static dt_result_t await_event(void *transfer, CUevent event)
@@ -50,8 +50,10 @@ static dt_result_t await_event(void *transfer, CUevent event)
     struct dt_coll_error error;
     dt_result_t r = dt_gpu_await(t->c, &error, event, 0);
 
-    if (r == DT_OK || r == DT_ERR_CUDA)
+    if (r == DT_OK)
         return r;
+    if (r == DT_ERR_CUDA)
+        return dt_cuda_fail_as(r, t->name, error.why);
     return dt_error_report(t->c, &error, NULL, NULL);
 }
 
@@ -188,7 +190,7 @@ static dt_result_t transfer_in_context(struct transfer *t, const struct dt_gpu_o
     dt_result_t r;
 
     if (result)
-        return dt_cuda_fail(t->name, "cuStreamCreate", result);
+        return dt_cuda_fail(t->name, t->copying.failed, result);
     r = follow_order(t, order);
     if (r == DT_OK)
         r = whole ? fetch_in_one_piece(t) : in_chunks(t);
@@ -210,7 +212,7 @@ static dt_result_t transfer(struct transfer *t, dt_result_t (*in_chunks)(struct 
         return r;
     result = dt_cuda_enter(&scope, order.context);
     if (result) {
-        r = dt_cuda_fail(t->name, "cuCtxPushCurrent", result);
+        r = dt_cuda_fail(t->name, scope.failed, result);
     } else {
         r = transfer_in_context(t, &order, in_chunks);
         dt_cuda_leave(&scope);

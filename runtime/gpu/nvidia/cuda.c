@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "runtime/gpu/nvidia/remedy.h"
+
 enum { EXIT_S = 3 }; /* exits rarely take longer */
 
 static struct {
@@ -91,14 +93,15 @@ dt_result_t dt_cuda_code(CUresult error)
 const char *dt_cuda_describe(const char *function, CUresult error, char text[DT_CUDA_TEXT])
 {
     const struct dt_cuda *cuda = dt_cuda();
-    const char *name = "?", *means = "unknown error";
+    const char *name = "?", *means = "unknown error", *remedy = dt_cuda_remedy(function, error);
 
     if (error == DT_CUDA_NO_HOST_MEMORY)
-        snprintf(text, DT_CUDA_TEXT, "the process gets no memory, or no thread");
+        snprintf(text, DT_CUDA_TEXT, "%s: the process gets no memory, or no thread", function);
     else if (cuda->cuGetErrorName(error, &name) || cuda->cuGetErrorString(error, &means))
         snprintf(text, DT_CUDA_TEXT, "%s: error %d", function, (int)error);
     else
-        snprintf(text, DT_CUDA_TEXT, "%s: %s (%s)", function, means, name);
+        snprintf(text, DT_CUDA_TEXT, "%s: %s (%s, %d)%s%s", function, means, name, (int)error,
+                 *remedy ? ": " : "", remedy);
     return text;
 }
 
@@ -107,8 +110,10 @@ CUresult dt_cuda_enter(struct dt_cuda_scope *scope, CUcontext context)
     const struct dt_cuda *cuda = dt_cuda();
     CUresult result = cuda->cuCtxPushCurrent_v2(context);
 
+    scope->failed = "cuCtxPushCurrent";
     if (result)
         return result;
+    scope->failed = "cuThreadExchangeStreamCaptureMode";
     scope->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     result = cuda->cuThreadExchangeStreamCaptureMode(&scope->mode);
     if (result)
@@ -125,12 +130,15 @@ void dt_cuda_leave(struct dt_cuda_scope *scope)
     cuda->cuCtxPopCurrent_v2(&left);
 }
 
-CUresult dt_cuda_make_stream(CUstream *stream)
+CUresult dt_cuda_make_stream(CUstream *stream, const char **function)
 {
     const struct dt_cuda *cuda = dt_cuda();
     int least, greatest;
     CUresult result = cuda->cuCtxGetStreamPriorityRange(&least, &greatest);
 
-    return result ? result
-                  : cuda->cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, greatest);
+    *function = "cuCtxGetStreamPriorityRange";
+    if (result)
+        return result;
+    *function = "cuStreamCreateWithPriority";
+    return cuda->cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, greatest);
 }

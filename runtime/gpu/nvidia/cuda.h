@@ -17,7 +17,7 @@ struct dt_cuda {
  * found this costs one load. */
 const struct dt_cuda *dt_cuda(void);
 
-enum { DT_CUDA_TEXT = 160 };
+enum { DT_CUDA_TEXT = 320 };
 
 /* In place of a result of the driver, which has none of this value: the process gets no memory or
  * no thread. */
@@ -26,7 +26,7 @@ enum { DT_CUDA_TEXT = 160 };
 /* DT_ERR_CUDA; or DT_ERR_NOMEM for DT_CUDA_NO_HOST_MEMORY. */
 dt_result_t dt_cuda_code(CUresult error);
 /* Writes a text such as "cuEventQuery: an illegal memory access was encountered
- * (CUDA_ERROR_ILLEGAL_ADDRESS)". Returns text. */
+ * (CUDA_ERROR_ILLEGAL_ADDRESS, 700)", and what to do if that is known. Returns text. */
 const char *dt_cuda_describe(const char *function, CUresult error, char text[DT_CUDA_TEXT]);
 
 /* exit() ends the driver some time before the process. If the error says that this has begun, and
@@ -38,6 +38,7 @@ void dt_cuda_await_exit(CUresult error);
  * another thread's graph capture would forbid. */
 struct dt_cuda_scope {
     CUstreamCaptureMode mode;
+    const char *failed; /* the function that failed */
 };
 
 CUresult dt_cuda_enter(struct dt_cuda_scope *scope, CUcontext context);
@@ -45,7 +46,8 @@ void dt_cuda_leave(struct dt_cuda_scope *scope);
 
 /* Makes a stream of the highest priority, in the current context, for work of this library. Streams
  * of one priority share hardware queues, so the library's work might otherwise stand behind a
- * stream of the program that waits for it. */
-CUresult dt_cuda_make_stream(CUstream *stream);
+ * stream of the program that waits for it. Returns an error with the function that failed in
+ * *function. */
+CUresult dt_cuda_make_stream(CUstream *stream, const char **function);
 
 #endif

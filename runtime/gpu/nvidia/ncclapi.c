@@ -136,7 +136,7 @@ static void load(void)
 
     library = open_library();
     if (!library) {
-        snprintf(dti_nccl.why, sizeof dti_nccl.why, "%s", dlerror());
+        snprintf(dti_nccl.why, sizeof dti_nccl.why, "%s; DTRUN_NCCL names the file", dlerror());
         return;
     }
     lacks = find_functions(library);

@@ -37,7 +37,8 @@ static void ranks_choose_together(void **state)
         { { { 0, 22809, 0, "a" }, { 0, 22809, 1, "a" } }, DT_GPU_NCCL, "" },
         { { { 0, 22809, 0, "a" }, { 0, 22809, 0, "b" }, { 0, 21801, 1, "a" } },
           DT_GPU_STAGING,
-          "rank 0 has NCCL 2.28.9 and rank 2 NCCL 2.18.1, which do not work together" },
+          "rank 0 has NCCL 2.28.9 and rank 2 NCCL 2.18.1, which do not work together (DTRUN_NCCL "
+          "names the file to use)" },
         { { { 0, 22809, 0, "a" } }, DT_GPU_STAGING, "" },
         { { { DT_GPU_NCCL, 0, 0, "a" } }, DT_GPU_STAGING, "" },
         { { { DT_GPU_NCCL, 22809, 0, "a" },

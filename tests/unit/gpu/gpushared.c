@@ -76,7 +76,8 @@ static void ranks_that_share_choose_together(void **state)
           "ranks share GPUs, and rank 2 cannot use NCCL between them (too old)" },
         { "0a 0ao 1a 1ax", DT_GPU_AUTO, DT_GPU_SHARED, "" },
         { "0a 0a 1ao", DT_GPU_SHARED, DT_GPU_STAGING,
-          "rank 0 has NCCL 2.28.9 and rank 2 NCCL 2.21.5, which do not work together" },
+          "rank 0 has NCCL 2.28.9 and rank 2 NCCL 2.21.5, which do not work together (DTRUN_NCCL "
+          "names the file to use)" },
         { "0a 1a", DT_GPU_AUTO, DT_GPU_NCCL, "" },
         { "0a 1a", DT_GPU_SHARED, DT_GPU_NCCL, "" },
         { "0a 1ax", DT_GPU_SHARED, DT_GPU_STAGING, "rank 1 cannot use NCCL (too old)" },

@@ -74,13 +74,14 @@ static void copy_there_and_back(const struct dt_gpu_copying *g, uint8_t value)
 
 static void calls_share_a_stream_until_they_may_have_their_own(void **state)
 {
+    const char *function;
     struct dt_gpu_copies own = { 0 };
     struct dt_gpu_copying calls[2];
     CUstream shared;
 
     (void)state;
     need_driver();
-    assert_int_equal(dt_gpu_copies_make_shared(context), CUDA_SUCCESS);
+    assert_int_equal(dt_gpu_copies_make_shared(context, &function), CUDA_SUCCESS);
     dt_gpu_provision_forbid(world);
     assert_int_equal(dt_gpu_copies_open(&own, context), CUDA_ERROR_NOT_READY);
     assert_int_equal(dt_gpu_copying_begin(&calls[0], &own, context, BYTES), CUDA_SUCCESS);
