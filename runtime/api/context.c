@@ -9,6 +9,7 @@
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
 #include "runtime/comm/views.h"
+#include "runtime/diag/dump.h"
 
 struct dt_context dti_context;
 
@@ -145,6 +146,36 @@ dt_result_t dt_context_status(const char *name, const dt_comm_t *comm)
     dt_result_t status = DT_OK, r = dt_context_visit(name, comm, see_status, &status);
 
     return r == DT_OK ? status : r;
+}
+
+static void visit_stop(struct dt_comm *c, void *id)
+{
+    dt_comm_stop(c, DT_ERR_CUDA, (uint32_t)c->world->rank, dt_last_error());
+    *(uint64_t *)id = c->id;
+}
+
+dt_result_t dt_context_pass_on(const dt_comm_t *comm, dt_result_t r)
+{
+    uint64_t id;
+
+    if (r == DT_ERR_CUDA && dt_slot_visit(comm, visit_stop, &id))
+        dt_dump_failure(&dti_context.job, id);
+    return r;
+}
+
+static void visit_id(struct dt_comm *c, void *id)
+{
+    *(uint64_t *)id = c->id;
+}
+
+dt_result_t dt_context_refuse(const dt_comm_t *comm, enum dt_call_kind kind, dt_result_t r)
+{
+    uint64_t id = 0;
+    bool exists = !dti_context.forked && dt_slot_visit(comm, visit_id, &id);
+
+    if (exists)
+        dt_context_pass_on(comm, r);
+    return dt_error_report_refusal(exists ? &dti_context.job : NULL, id, kind, r);
 }
 
 dt_result_t dt_context_world(const char *name, const struct dt_world **w)

@@ -79,6 +79,13 @@ dt_result_t dt_context_world(const char *name, const struct dt_world **w);
 dt_result_t dt_context_visit(const char *name, const dt_comm_t *comm,
                              void (*see)(struct dt_comm *c, void *arg), void *arg);
 
+/* After a call on comm was refused. If CUDA has failed on this rank, ends comm on all ranks: others
+ * may have made the call. Returns r. */
+dt_result_t dt_context_pass_on(const dt_comm_t *comm, dt_result_t r);
+/* The same for a call of this kind, and completes dt_last_error_info. In a forked child, only
+ * that. */
+dt_result_t dt_context_refuse(const dt_comm_t *comm, enum dt_call_kind kind, dt_result_t r);
+
 /* Returns DT_OK, or the failure that ended comm, which dt_last_error then describes. Any thread may
  * call it at any time. */
 dt_result_t dt_context_status(const char *name, const dt_comm_t *comm);

@@ -3,7 +3,6 @@
 #include "runtime/api/context.h"
 #include "runtime/api/request.h"
 #include "runtime/base/inflight.h"
-#include "runtime/comm/error_report.h"
 #include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/device/stream.h"
 #include "runtime/gpu/direct.h"
@@ -186,5 +185,5 @@ dt_result_t dt_enqueue(const char *name, struct dt_operation *o, struct dt_gpu_s
     r = check_memory(&e);
     if (r == DT_OK)
         r = enqueue_in_context(&e, request);
-    return dt_error_report_refusal(e.comm->world, e.comm->id, o->kind->call, r);
+    return dt_operation_refuse(o, r);
 }

@@ -3,7 +3,6 @@
 #include "runtime/api/context.h"
 #include "runtime/base/inflight.h"
 #include "runtime/comm/async.h"
-#include "runtime/comm/error_report.h"
 #include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/p2p/p2p.h"
@@ -12,31 +11,16 @@
 struct caller {
     int rank;
     int size;
-    uint64_t comm;
-    const struct dt_world *world; /* NULL: there is no such communicator */
 };
-
-static struct caller caller_in(const struct dt_comm *c)
-{
-    return (struct caller){ c->rank, c->size, c->id, c->world };
-}
 
 static void visit_caller(struct dt_comm *c, void *arg)
 {
-    *(struct caller *)arg = caller_in(c);
+    *(struct caller *)arg = (struct caller){ c->rank, c->size };
 }
 
-static dt_result_t report_refused(const struct dt_operation *o, const struct caller *p,
-                                  dt_result_t r)
+dt_result_t dt_operation_refuse(const struct dt_operation *o, dt_result_t r)
 {
-    return dt_error_report_refusal(p->world, p->comm, o->kind->call, r);
-}
-
-/* A final failure has already been reported in full. */
-static dt_result_t report_refusal(const struct dt_operation *o, const struct caller *p,
-                                  dt_result_t r)
-{
-    return dt_result_is_final(r) ? r : report_refused(o, p, r);
+    return r == DT_OK ? r : dt_context_refuse(o->comm, o->kind->call, r);
 }
 
 static dt_result_t check_arguments(struct dt_operation *o, int rank, int size)
@@ -52,7 +36,7 @@ static dt_result_t find_caller_and_check(struct dt_operation *o, struct caller *
     r = dt_context_visit(o->kind->name, o->comm, visit_caller, p);
     if (r == DT_OK)
         r = check_arguments(o, p->rank, p->size);
-    return report_refusal(o, p, r);
+    return dt_operation_refuse(o, r);
 }
 
 /* ---- the order of calls on GPU memory ---- */
@@ -79,7 +63,7 @@ static dt_result_t record_gpu_order(struct dt_operation *o)
     if (o->memory == DT_MEMORY_HOST || o->order.context)
         return DT_OK;
     b = dt_operation_gpu_buffers(o);
-    return dt_gpu_order_take(&o->order, o->kind->name, &b);
+    return dt_operation_refuse(o, dt_gpu_order_take(&o->order, o->kind->name, &b));
 }
 
 /* ---- sends and receives ---- */
@@ -174,7 +158,6 @@ static dt_result_t make_checked_collective(struct dt_operation *o)
 
 dt_result_t dt_operation_make(struct dt_operation *o)
 {
-    struct caller p = { 0 };
     struct dt_comm *c;
     dt_result_t r;
 
@@ -182,17 +165,16 @@ dt_result_t dt_operation_make(struct dt_operation *o)
         return make_p2p(o);
     r = dt_context_enter(o->kind->name, o->comm, &c);
     if (r != DT_OK)
-        return report_refusal(o, &p, r);
-    r = check_arguments(o, c->rank, c->size);
+        return dt_operation_refuse(o, r);
+    r = dt_operation_refuse(o, check_arguments(o, c->rank, c->size));
     if (r == DT_OK)
         r = record_gpu_order(o);
     if (r == DT_OK)
         r = make_collective(c, o);
-    if (r != DT_OK)
-        p = caller_in(c);
     dt_context_leave(c);
     dt_gpu_order_drop(&o->order);
-    return report_refusal(o, &p, r);
+    /* a final failure has already been reported in full */
+    return dt_result_is_final(r) ? r : dt_operation_refuse(o, r);
 }
 
 /* ---- nonblocking and enqueued calls ---- */
@@ -225,15 +207,7 @@ dt_result_t dt_operation_prepare_as(struct dt_operation *o, const char *name, in
     r = find_caller_and_check(o, &p);
     o->kind = kind;
     *size = p.size;
-    return r == DT_OK ? report_refused(o, &p, record_gpu_order(o)) : r;
-}
-
-dt_result_t dt_operation_refuse(const struct dt_operation *o, dt_result_t r)
-{
-    struct caller p = { 0 };
-
-    dt_context_visit(o->kind->name, o->comm, visit_caller, &p);
-    return report_refused(o, &p, r);
+    return r == DT_OK ? record_gpu_order(o) : r;
 }
 
 dt_result_t dt_operation_submit(const char *name, const struct dt_operation *o,

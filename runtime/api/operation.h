@@ -17,7 +17,7 @@ dt_result_t dt_operation_prepare(struct dt_operation *o);
 dt_result_t dt_operation_prepare_as(struct dt_operation *o, const char *name, int *size);
 /* The buffers of a checked operation on GPU memory that its order concerns. */
 struct dt_buffer_pair dt_operation_gpu_buffers(const struct dt_operation *o);
-/* Adds to dt_last_error_info which call was refused. Returns r. */
+/* dt_context_refuse for the operation's own call. Returns r. */
 dt_result_t dt_operation_refuse(const struct dt_operation *o, dt_result_t r);
 /* Submits a task for the operation, on behalf of the public call "name". The task calls
  * dt_operation_run. */

@@ -212,8 +212,10 @@ static dt_result_t make_view_with_memory(const char *name, dt_comm_t *comm, void
 {
     struct dt_gpu_stream s;
     struct view *v;
-    dt_result_t r = dt_gpu_stream_find(&s, name, stream);
+    dt_result_t r = dt_cuda_check(name);
 
+    if (r == DT_OK)
+        r = dt_context_pass_on(comm, dt_gpu_stream_find(&s, name, stream));
     if (r == DT_OK)
         r = prepare_communicator(name, comm, &s);
     if (r != DT_OK)
@@ -310,7 +312,7 @@ static dt_result_t await_stream(const char *name, struct view *v, struct dt_gpu_
         return r;
     result = dt_cuda_enter(&scope, v->stream.context);
     if (result) {
-        r = dt_cuda_fail(name, scope.failed, result);
+        r = dt_context_pass_on(v->comm, dt_cuda_fail(name, scope.failed, result));
     } else {
         r = dt_gpu_await_event(c, order->events[0]);
         if (r == DT_OK)
@@ -330,7 +332,7 @@ static dt_result_t await_view(const char *name, struct view *v)
     dt_result_t r = dt_gpu_order_take_on(&order, name, &none, &v->stream);
 
     if (r != DT_OK)
-        return r;
+        return dt_context_pass_on(v->comm, r);
     r = await_stream(name, v, &order);
     dt_gpu_order_drop(&order);
     dt_async_await_ends(); /* the stream goes on just before its last call's result is known */

@@ -126,7 +126,10 @@ const char *dt_error_report_others(const struct dt_comm *c, const struct dt_coll
 static dt_result_t report_failure(const struct dt_coll_error *t, const struct words *w)
 {
     const char *what = *w->why ? w->why : t->error ? strerror(t->error) : dt_strerror(t->code);
+    size_t n = strlen(w->me);
 
+    if (strncmp(what, w->me, n) == 0 && strncmp(what + n, ": ", 2) == 0)
+        what += n + 2;
     if (strcmp(w->culprit, w->me) == 0 || strncmp(what, w->culprit, strlen(w->culprit)) == 0)
         return dt_fail(t->code, "%s: %s: %s", w->me, w->call, what);
     return dt_fail(t->code, "%s: %s: %s failed: %s", w->me, w->call, w->culprit, what);

@@ -120,6 +120,37 @@ does() { # WHAT PATH [dtrun option...]
     clean
 }
 
+# Checks that every call of WHAT returns DT_ERR_CUDA on all three ranks, and that each error says where, what
+# and what to do.
+refused() { # PATH WHAT CALLS REFUSED TEXT
+    stream gpustream "$2" -x DTRUN_DEVICE="$1" -x STANDIN_REFUSES= -x REFUSED="$4" --collective-timeout 30
+    code_is 0
+    [ "$(grep -c -- "^-10: rank . (localhost): .*$5" "$OUT")" = $((3 * $3)) ] || { show; false; }
+    [ "$(grep -vc ': done$' "$OUT")" = $((3 * $3)) ] || { show; false; }
+    [ "$(grep -c -- "^-10: rank [02] (localhost): .*rank 1 (localhost): .*$5" "$OUT")" = $((2 * $3)) ] ||
+        { show; false; }
+    clean
+}
+
+@test "stream: if the driver refuses a call on one rank before it begins, all ranks learn that at once" {
+    for path in staging nccl shared; do
+        refused $path refused 4 cuEventCreate:2 \
+            'dt_[a-z_]*: cuEventCreate: out of memory (CUDA_ERROR_OUT_OF_MEMORY, 2): the GPU is full: '
+    done
+}
+
+@test "errors name the function of the driver that failed, not the step" {
+    refused staging refused 4 cuThreadExchangeStreamCaptureMode:800 \
+        'cuThreadExchangeStreamCaptureMode: operation not permitted (CUDA_ERROR_NOT_PERMITTED, 800)'
+    refused staging refused 4 cuMemcpyDtoHAsync_v2:1 \
+        'cuMemcpyDtoHAsync: invalid argument (CUDA_ERROR_INVALID_VALUE, 1)'
+    refused staging refusedview 1 cuCtxGetStreamPriorityRange:801 \
+        'cuCtxGetStreamPriorityRange: operation not supported (CUDA_ERROR_NOT_SUPPORTED, 801)'
+    refused staging refusedview 1 cuStreamCreateWithPriority:2 \
+        'cuStreamCreateWithPriority: out of memory (CUDA_ERROR_OUT_OF_MEMORY, 2): the GPU is full: '
+    refused staging refusedview 1 cuEventCreate:2 'cuEventCreate: out of memory (CUDA_ERROR_OUT_OF_MEMORY, 2): '
+}
+
 @test "stream: calls are staged on a device that has only 32-bit stream memory operations" {
     does order staging -x STANDIN_LACKS=122
     clean

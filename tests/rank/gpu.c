@@ -1137,16 +1137,17 @@ static void fault(void)
     float *buf = device_new(sizeof *buf), numbers[2] = { 0, (float)dt_rank() + 1 };
     bool faults = dt_rank() != 1;
     dt_request_t requests[2];
-    dt_comm_t *comm;
+    dt_comm_t *comm, *other;
     dt_result_t r;
 
     need(dt_comm_dup(DT_WORLD, &comm));
+    need(dt_comm_dup(DT_WORLD, &other));
     need(dt_all_reduce(comm, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
     if (faults) {
         need(dt_iall_reduce(comm, DT_IN_PLACE, numbers, 1, DT_F32, DT_SUM, &requests[0]));
         need(dt_iall_reduce(comm, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM, &requests[1]));
         let_fault();
-        r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
+        r = dt_all_reduce(other, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
         printf("%d: %s\n", (int)r, dt_last_error());
     }
     need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, numbers + 1, 1, DT_F32, DT_SUM));

@@ -31,6 +31,8 @@
  * - launching: a call is over while NCCL launches a later one, which on rank 0 takes until the end
  * - mismatch: rank 1 enqueues another call than the others
  * - unlaunched: two calls, of which NCCL refuses the first on rank 0
+ * - refused: calls that the driver refuses on rank 1, as REFUSED (for STANDIN_REFUSES) says
+ * - refusedview: likewise, a view
  * - args: arguments that are refused
  * - capture: calls while a graph is being captured, then one that works
  * - die: rank 1 dies when the others have enqueued a call and wait for its stream
@@ -1038,6 +1040,77 @@ static void unlaunched(void)
     need_sum(bufs[0], 0, "a call that rank 0 has not launched");
 }
 
+/* ---- calls that the driver refuses on one rank ---- */
+
+/* The variable is set from the start, so that this only replaces its value while other threads may
+ * read it. */
+static void refuse(bool on)
+{
+    if (dt_rank() == 1)
+        setenv("STANDIN_REFUSES", on ? getenv("REFUSED") : "", 1);
+}
+
+static void print_result(dt_result_t r)
+{
+    printf("%d: %s\n", (int)r, r == DT_OK ? "" : dt_last_error());
+}
+
+/* Rank 1 sends to rank 2, whose receive the driver accepts. */
+static dt_result_t pass_one(dt_comm_t *comm, float *buf)
+{
+    if (dt_rank() == 0)
+        return dt_all_reduce(comm, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM);
+    return dt_rank() == 1 ? dt_send(comm, buf, COUNT, DT_F32, 2)
+                          : dt_recv(comm, buf, COUNT, DT_F32, 1);
+}
+
+/* Rank 1 refuses once all ranks have their views. */
+static void make_refused(dt_comm_t *comm, bool on_stream, bool sends)
+{
+    float *buf = device_new(COUNT * sizeof *buf);
+    dt_comm_t *at = on_stream ? view_of(comm, stream_new(CU_STREAM_NON_BLOCKING)) : comm;
+    dt_result_t r;
+
+    need(dt_barrier(DT_WORLD));
+    refuse(true);
+    r = sends ? pass_one(at, buf) : dt_all_reduce(at, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM);
+    if (r == DT_OK && on_stream)
+        r = dt_stream_wait(at);
+    print_result(r);
+    refuse(false);
+    if (on_stream)
+        (void)dt_comm_free(at);
+}
+
+/* Rank 1 stays in the job until the others have the result. */
+static void refused(void)
+{
+    for (int i = 0; i < 4; i++) {
+        dt_comm_t *comm;
+
+        need(dt_comm_dup(DT_WORLD, &comm));
+        make_refused(comm, i % 2, i / 2);
+        (void)dt_comm_free(comm);
+        need(dt_barrier(DT_WORLD));
+    }
+}
+
+/* Other ranks may have their views by then, so this makes another call. */
+static void refused_view(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *comm, *view;
+    dt_result_t r;
+
+    need(dt_comm_dup(DT_WORLD, &comm));
+    refuse(true);
+    r = dt_comm_on_stream(comm, stream, &view);
+    print_result(r == DT_OK ? dt_barrier(comm) : r);
+    refuse(false);
+    (void)dt_comm_free(comm);
+    need(dt_barrier(DT_WORLD));
+}
+
 /* ---- arguments that are refused ---- */
 
 static void args(void)
@@ -1387,6 +1460,8 @@ int main(int argc, char **argv)
                                            { "free", leave },
                                            { "mismatch", mismatch },
                                            { "unlaunched", unlaunched },
+                                           { "refused", refused },
+                                           { "refusedview", refused_view },
                                            { "bare", bare },
                                            { "args", args },
                                            { "capture", capture },

@@ -84,10 +84,10 @@ static bool has_context(void)
  * thread without a context the driver need not answer before it is in the stream's. */
 dt_result_t dt_gpu_stream_find(struct dt_gpu_stream *s, const char *name, void *handle)
 {
-    dt_result_t r = dt_cuda_check(name);
+    dt_result_t r = DT_OK;
 
     *s = (struct dt_gpu_stream){ .stream = handle ? handle : CU_STREAM_LEGACY };
-    if (r == DT_OK && has_context())
+    if (has_context())
         r = dt_gpu_stream_check_capture(&s->stream, 1, name);
     return r == DT_OK ? find_context_and_try(name, s) : r;
 }
