@@ -218,6 +218,24 @@ static dt_result_t choose_from_offers(struct dt_comm *c, const struct dt_gpu_off
     return r;
 }
 
+/* After a fault of the GPU, the driver and NCCL may answer any question with that fault, so what
+ * this rank offers would blame something else. */
+static dt_result_t check_for_fault(struct dt_comm *c, const struct dt_gpu_order *order)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    struct dt_cuda_scope scope;
+    CUevent event;
+    CUresult result = dt_cuda_enter(&scope, order->context);
+
+    if (result)
+        return dt_gpu_fail(c, scope.failed, result);
+    result = cuda->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (!result)
+        cuda->cuEventDestroy_v2(event);
+    dt_cuda_leave(&scope);
+    return result ? dt_gpu_fail(c, "cuEventCreate", result) : DT_OK;
+}
+
 /* Collective. */
 static dt_result_t choose_path(struct dt_comm *c, const struct dt_gpu_order *order)
 {
@@ -227,7 +245,9 @@ static dt_result_t choose_path(struct dt_comm *c, const struct dt_gpu_order *ord
     if (!offers)
         return dt_comm_fail_no_memory(c);
     fill_offer(c, order, &offers[c->rank]);
-    r = dt_comm_all_gather_table(c, DT_CALL_GPU_CHOICE, offers, sizeof *offers);
+    r = check_for_fault(c, order);
+    if (r == DT_OK)
+        r = dt_comm_all_gather_table(c, DT_CALL_GPU_CHOICE, offers, sizeof *offers);
     if (r == DT_OK)
         r = choose_from_offers(c, offers);
     free(offers);

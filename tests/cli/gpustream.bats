@@ -151,6 +151,14 @@ refused() { # PATH WHAT CALLS REFUSED TEXT
     refused staging refusedview 1 cuEventCreate:2 'cuEventCreate: out of memory (CUDA_ERROR_OUT_OF_MEMORY, 2): '
 }
 
+@test "if the GPU faults while ranks choose a path, the error names the fault" {
+    for path in nccl auto; do
+        refused $path refusedview 1 cuDevicePrimaryCtxGetState:700,cuEventCreate:700 \
+            'cuEventCreate: an illegal memory access (CUDA_ERROR_ILLEGAL_ADDRESS, 700): a kernel before this call'
+        ! grep 'warning: ' "$ERR" || false
+    done
+}
+
 @test "stream: calls are staged on a device that has only 32-bit stream memory operations" {
     does order staging -x STANDIN_LACKS=122
     clean
