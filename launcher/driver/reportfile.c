@@ -75,17 +75,26 @@ static int write_stream(const char *path, const char *text)
     return failed ? -1 : 0;
 }
 
-/* Renaming makes the file appear complete or not at all. The temporary name is random, because
- * dtruns in other containers or on other hosts may have the same PID and directory. */
-static int replace_file(const char *path, const char *text)
+/* Returns a name in the directory of path. It is random, because dtruns in other containers or on
+ * other hosts may have the same PID, and short, because the file's own name may be as long as the
+ * file system allows. */
+static char *temporary_name(const char *path)
 {
-    char *temporary;
+    char *copy = dt_xstrdup(path), *name;
     uint64_t random;
-    int rc, saved;
 
     dt_random_fill(&random, sizeof random);
-    temporary = dt_xasprintf("%s.%016" PRIx64 ".tmp", path, random);
-    rc = write_file(temporary, text);
+    name = dt_xasprintf("%s/.dtrun-report-%016" PRIx64 ".tmp", dirname(copy), random);
+    free(copy);
+    return name;
+}
+
+/* Renaming makes the file appear complete or not at all. */
+static int replace_file(const char *path, const char *text)
+{
+    char *temporary = temporary_name(path);
+    int rc = write_file(temporary, text), saved;
+
     if (rc == 0 && rename(temporary, path) < 0) {
         saved = errno;
         unlink(temporary);
@@ -137,6 +146,8 @@ static int check_writable(const char *path)
         errno = EISDIR;
         return -1;
     }
+    if (lstat(path, &st) < 0 && errno == ENAMETOOLONG)
+        return -1;
     copy = dt_xstrdup(path);
     rc = access(dirname(copy), W_OK | X_OK);
     free(copy);

@@ -482,7 +482,7 @@ r.json" ]
 }
 
 @test "a report file that cannot be written is reported before any rank starts" {
-    for path in "$T/none/r.json" "$T/dir" ; do
+    for path in "$T/none/r.json" "$T/dir" "$T/$(printf '%0256d' 1)"; do
         mkdir -p "$T/dir"
         dtrun -np 1 --report "$path" touch ran
         code_is 2

@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,11 +65,25 @@ static void a_name_with_this_pid_may_be_taken(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
+static void a_name_may_be_as_long_as_the_file_system_allows(void **state)
+{
+    char dir[] = "/tmp/dtrun-reportfile-XXXXXX", path[NAME_MAX + sizeof dir + 1];
+    struct dt_error err = { 0 };
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/%0*d", dir, NAME_MAX, 1);
+    assert_int_equal(dt_report_write(path, "{}", &err), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_failure_to_close_is_reported_with_its_reason),
         cmocka_unit_test(a_name_with_this_pid_may_be_taken),
+        cmocka_unit_test(a_name_may_be_as_long_as_the_file_system_allows),
     };
 
     return cmocka_run_group_tests_name("reportfile", tests, NULL, NULL);
