@@ -116,7 +116,9 @@ static int check_config(const struct dt_options *o, const struct dt_driver_confi
         return -1;
     if (check_identities(o, c->hosts, err) < 0)
         return -1;
-    if (o->report && dt_report_check(o->report, err) < 0)
+    /* The directory may be one that --output-dir is about to create. */
+    if (o->report && (!o->output_dir || dt_report_has_dir(o->report)) &&
+        dt_report_check(o->report, err) < 0)
         return -1;
     return 0;
 }
@@ -229,6 +231,8 @@ static int check_or_run_job(struct dt_driver_config *d, const struct dt_options 
 
     if (rc == 0 && o->check)
         rc = dt_check_run(&d->job, &d->access, o->json, err);
+    else if (rc == 0 && o->report && dt_report_check(o->report, err) < 0)
+        rc = -1;
     else if (rc == 0)
         rc = close_output_files(d->streams.files, dt_driver_run(d));
     free(hosts);

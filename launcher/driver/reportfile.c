@@ -154,6 +154,15 @@ static int check_writable(const char *path)
     return rc;
 }
 
+bool dt_report_has_dir(const char *path)
+{
+    char *copy = dt_xstrdup(path);
+    bool exists = access(dirname(copy), F_OK) == 0;
+
+    free(copy);
+    return exists;
+}
+
 int dt_report_check(const char *path, struct dt_error *err)
 {
     if (link_at(path) == FOREIGN_LINK)

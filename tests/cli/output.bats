@@ -329,7 +329,7 @@ has_handled_signals() {
         dtrun_wait
         rm still.waits # until dtrun ended, it could make the file anew
         grep -q "\"exit_code\":[[:space:]]*$end," r.json
-        [ -z "$(ls ./*.tmp 2>/dev/null)" ]
+        [ -z "$(ls -A | grep tmp)" ]
         [ $end = 7 ] || code_is 143
     done
     code_is 7
@@ -414,6 +414,20 @@ has_handled_signals() {
 b
 c" ]
     [ ! -e merged/rank.00000.err ]
+    clean
+}
+
+@test "the report may stand in a directory that --output-dir makes" {
+    dtrun --output-dir new/logs --report new/r.json -np 1 echo hi
+    code_is 0
+    grep -q '"exit_code":[[:space:]]*0,' new/r.json
+    rm -r new
+    dtrun --check --output-dir new/logs --report new/r.json
+    code_is 0
+    dtrun --output-dir new/logs --report other/r.json -np 1 touch started
+    code_is 2
+    err_has "dtrun: --report other/r.json: No such file or directory"
+    [ ! -e started ]
     clean
 }
 
