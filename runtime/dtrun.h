@@ -145,11 +145,12 @@ typedef struct dt_config {
     const char *isa;      /* DTRUN_ISA: the instruction set of reductions; NULL: the best one */
     int recorder_calls;   /* DTRUN_RECORDER_CALLS: see dt_recorder_dump; 0: none, -1: 64 */
     const char *recorder; /* DTRUN_RECORDER: a directory for dumps; NULL: unset; "off": none */
+    int program_order;    /* DTRUN_PROGRAM_ORDER: 1 or 0; -1: unset. See dt_comm_on_stream */
 } dt_config_t;
 
 #define DT_CONFIG_INIT                                                                             \
     {                                                                                              \
-        sizeof(dt_config_t), DT_VERSION, -1, DT_WIRE_DEFAULT, NULL, -1, NULL                       \
+        sizeof(dt_config_t), DT_VERSION, -1, DT_WIRE_DEFAULT, NULL, -1, NULL, -1                   \
     }
 
 /* dt_init with a configuration; NULL: as dt_init. DT_ERR_VERSION, before anything else is done: the

@@ -81,10 +81,14 @@ static dt_result_t report_refusal(const struct owner *o, dt_result_t r)
 /* name is the public call's, here and below. */
 static dt_result_t submit_task(const char *name, struct dt_bucket *b, struct dt_bucket_task *t)
 {
-    dt_result_t r = dt_context_submit(name, b->common.comm, &t->task);
+    dt_result_t r;
 
-    if (r != DT_OK)
+    dt_bucket_task_begin(t);
+    r = dt_context_submit(name, b->common.comm, &t->task);
+    if (r != DT_OK) {
+        dt_bucket_task_cancel(t);
         return report_refusal(&b->owner, r);
+    }
     if (b->first)
         b->last->next = t;
     else

@@ -67,12 +67,16 @@ static dt_result_t run_fused(const struct dt_bucket_task *t)
 static dt_result_t run_task(struct dt_task *task)
 {
     struct dt_bucket_task *t = (struct dt_bucket_task *)task;
+    dt_result_t r;
 
     if (t->kind == DT_BUCKET_COPIED)
         return run_copied(t);
     if (t->kind == DT_BUCKET_FUSED && t->n > 1)
-        return run_fused(t);
-    return dt_operation_run(t->operations, task);
+        r = run_fused(t);
+    else
+        r = dt_operation_run(t->operations, task);
+    dt_unlaunched_end(&t->unlaunched);
+    return r;
 }
 
 /* ---- in the thread that uses the bucket ---- */
@@ -150,6 +154,21 @@ bool dt_bucket_task_add_operation(struct dt_bucket_task *t, const struct dt_oper
 void dt_bucket_task_remove_operation(struct dt_bucket_task *t)
 {
     t->n = 0;
+}
+
+void dt_bucket_task_begin(struct dt_bucket_task *t)
+{
+    struct dt_operation *last = t->operations ? &t->operations[t->n - 1] : NULL;
+
+    if (!last || last->memory != DT_MEMORY_DEVICE)
+        return;
+    last->unlaunched = &t->unlaunched;
+    dt_unlaunched_begin(&t->unlaunched);
+}
+
+void dt_bucket_task_cancel(struct dt_bucket_task *t)
+{
+    dt_unlaunched_end(&t->unlaunched);
 }
 
 /* A task with ordinary memory is not kept once there are slots: its successor may get one. */

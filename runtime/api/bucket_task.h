@@ -6,6 +6,7 @@
 #include "runtime/api/bucket_slots.h"
 #include "runtime/comm/async.h"
 #include "runtime/gpu/fuse.h"
+#include "runtime/gpu/launchorder.h"
 #include "runtime/gpu/operation.h"
 
 enum dt_bucket_kind {
@@ -39,6 +40,7 @@ struct dt_bucket_task {
     size_t n;                         /* buffers or operations */
     size_t room;                      /* for buffers or operations, in the array */
     size_t bytes;                     /* in all buffers */
+    struct dt_unlaunched unlaunched;  /* FUSED, ALONE */
 };
 
 /* Returns NULL if memory has run out. common must outlive the task. */
@@ -53,6 +55,10 @@ bool dt_bucket_task_add_buffer(struct dt_bucket_task *t, void *buf, size_t bytes
 bool dt_bucket_task_add_operation(struct dt_bucket_task *t, const struct dt_operation *o);
 /* Removes the only operation. The caller owns its order again. */
 void dt_bucket_task_remove_operation(struct dt_bucket_task *t);
+/* The task is being submitted, or could not be: counts its launch among those that are left to
+ * other threads. */
+void dt_bucket_task_begin(struct dt_bucket_task *t);
+void dt_bucket_task_cancel(struct dt_bucket_task *t);
 /* Empties a task that is done. Returns false if the task is not worth keeping. */
 bool dt_bucket_task_reuse(struct dt_bucket_task *t);
 

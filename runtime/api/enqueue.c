@@ -5,11 +5,14 @@
 #include "runtime/base/inflight.h"
 #include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/device/stream.h"
+#include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/direct.h"
 #include "runtime/gpu/extents.h"
 #include "runtime/gpu/gpu.h"
+#include "runtime/gpu/launchorder.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
+#include "runtime/gpu/nvidia/ncclapi.h"
 #include "runtime/kernels/dtype.h"
 
 struct enqueued_call {
@@ -21,14 +24,16 @@ struct enqueued_call {
     struct dt_comm *comm;
     struct dt_extents extents;
     bool direct;  /* this thread may pass the call to NCCL */
+    bool must;    /* and has to, since the program has promised an order of its calls */
     bool staged;  /* the call needs pinned memory */
     size_t bytes; /* how much pinned memory it needs */
 };
 
-/* In the thread that launches calls for NCCL, CU_STREAM_PER_THREAD would be another stream. */
+/* If NCCL's calls do not block, a thread of NCCL's launches them, in which CU_STREAM_PER_THREAD
+ * would be another stream. */
 static bool names_one_stream(const struct dt_gpu_stream *s)
 {
-    return s->stream != CU_STREAM_PER_THREAD;
+    return s->stream != CU_STREAM_PER_THREAD || dt_nccl()->blocks;
 }
 
 static void visit_communicator(struct dt_comm *c, void *arg)
@@ -37,7 +42,9 @@ static void visit_communicator(struct dt_comm *c, void *arg)
 
     e->comm = c;
     e->extents = dt_extents_of(e->o, c->rank, c->size);
-    e->direct = !dt_operation_is_p2p(e->o) && names_one_stream(e->s) && dt_gpu_goes_direct(c, e->o);
+    e->direct = !dt_operation_is_p2p(e->o) && dt_gpu_goes_direct(c, e->o, &e->must) &&
+                names_one_stream(e->s);
+    e->o->ordered = e->must;
     e->staged = !dt_operation_is_p2p(e->o) && dt_gpu_is_staged(c, e->o, &e->bytes);
 }
 
@@ -148,6 +155,27 @@ static dt_result_t enqueue_direct(struct enqueued_call *e, dt_request_t *request
     return r;
 }
 
+/* Calls that this thread has left to others come first. */
+static void await_earlier(const struct enqueued_call *e)
+{
+    for (unsigned turn = 0; dt_unlaunched_any() && !dt_comm_stopped(e->comm); turn++)
+        dt_gpu_pause(turn);
+}
+
+static dt_result_t enqueue_in_order(struct enqueued_call *e, dt_request_t *request)
+{
+    dt_result_t r;
+
+    for (unsigned turn = 0;; turn++) {
+        await_earlier(e);
+        e->direct = true;
+        r = enqueue_direct(e, request);
+        if (e->direct || dt_comm_stopped(e->comm))
+            return r;
+        dt_gpu_pause(turn);
+    }
+}
+
 /* ---- calls behind a gate ---- */
 
 static dt_result_t enqueue_held(const struct enqueued_call *e, dt_request_t *request)
@@ -165,7 +193,8 @@ static dt_result_t enqueue_in_context(struct enqueued_call *e, dt_request_t *req
 
     if (result)
         return dt_cuda_fail(e->name, scope.failed, result);
-    r = e->direct ? enqueue_direct(e, request) : DT_OK;
+    if (e->direct)
+        r = e->must ? enqueue_in_order(e, request) : enqueue_direct(e, request);
     if (!e->direct)
         r = enqueue_held(e, request);
     dt_cuda_leave(&scope);

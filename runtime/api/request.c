@@ -10,10 +10,12 @@
 #include "runtime/comm/async.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
+#include "runtime/gpu/launchorder.h"
 
 struct request {
     struct dt_task task; /* first: the task is cast to its request */
     struct dt_operation operation;
+    struct dt_unlaunched unlaunched;
     size_t *counts; /* a copy of the operation's counts */
     uint32_t uses;  /* odd while the request may be waited for */
     uint32_t next_free;
@@ -94,7 +96,11 @@ static struct request *find_request(dt_request_t request, uint32_t *i, bool deta
 
 static dt_result_t run_request(struct dt_task *task)
 {
-    return dt_operation_run(&((struct request *)task)->operation, task);
+    struct request *q = (struct request *)task;
+    dt_result_t r = dt_operation_run(&q->operation, task);
+
+    dt_unlaunched_end(&q->unlaunched);
+    return r;
 }
 
 /* The program may reuse its arrays of counts when the call returns, so they are copied. */
@@ -144,11 +150,16 @@ dt_result_t dt_request_submit_reserved(const char *name, const struct dt_operati
 
     q->operation = *o;
     q->task.run = run_request;
+    q->operation.unlaunched = &q->unlaunched;
     q->task.ahead = o->direct != NULL;
+    if (o->memory == DT_MEMORY_DEVICE && !o->direct && !dt_operation_is_p2p(o))
+        dt_unlaunched_begin(&q->unlaunched);
     r = copy_counts(q, (size_t)size) ? dt_operation_submit(name, o, &q->task)
                                      : dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
-    if (r != DT_OK)
-        dt_request_release(request);
+    if (r == DT_OK)
+        return r;
+    dt_unlaunched_end(&q->unlaunched);
+    dt_request_release(request);
     return r;
 }
 

@@ -22,6 +22,18 @@ static uint64_t count_of(const struct dt_call *call)
                                                                  : call->count;
 }
 
+static const char *memory_of(const struct dt_call *call)
+{
+    switch (call->device) {
+    case 0:
+        return "";
+    case 1:
+        return " in device memory";
+    default:
+        return " in device memory, on a stream";
+    }
+}
+
 const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT])
 {
     uint64_t options = call->kind == DT_CALL_ALL_REDUCE ? call->options : 0;
@@ -38,8 +50,7 @@ const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT]
         snprintf(root, sizeof root, " %s rank %d", traits & TO ? "to" : "from", call->root);
     snprintf(text, DT_CALL_TEXT, "%s%s%s%s%s%s%s%s, call %" PRIu64,
              dt_hostshm_call_name(call->kind), traits & TYPE ? " of" : "", count, type, op, root,
-             dt_reduceoptions_describe(options), call->device ? " in device memory" : "",
-             call->number);
+             dt_reduceoptions_describe(options), memory_of(call), call->number);
     return text;
 }
 

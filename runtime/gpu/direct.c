@@ -232,7 +232,7 @@ static void launch_queued(struct dt_comm *c, const struct dt_operation *o, CUstr
     struct dt_direct *d = o->direct;
 
     d->name = "cuStreamWaitEvent";
-    if (all->last && all->last != stream)
+    if (all->last && (all->last != stream || stream == CU_STREAM_PER_THREAD))
         d->error = cuda->cuStreamWaitEvent(stream, atomic_load(&all->done), CU_EVENT_WAIT_DEFAULT);
     if (d->error)
         return;

@@ -158,6 +158,7 @@ static struct dt_operation fused_operation(const struct dt_gpu_fuse *f,
     whole.order = (struct dt_gpu_order){
         .context = f->context, .device = f->device, .bound = true, .events = { f->copied }
     };
+    whole.unlaunched = parts[n - 1].unlaunched;
     for (size_t i = 1; i < n; i++) {
         whole.count += parts[i].count;
         whole.buffers = dt_reduceoptions_mark_buffer(whole.buffers, bytes_of(&parts[i]));

@@ -10,6 +10,7 @@
 #include "runtime/gpu/device/wait.h"
 #include "runtime/gpu/devicecall.h"
 #include "runtime/gpu/fold/steps.h"
+#include "runtime/gpu/launchorder.h"
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/ncclinit.h"
@@ -96,6 +97,7 @@ static void fill_offer(struct dt_comm *c, const struct dt_gpu_order *order,
     mine->wish = c->world->settings.gpu_path;
     mine->nccl = api ? (uint64_t)api->version : 0;
     mine->node = node_of(c);
+    mine->ordered = c->world->settings.program_order && api && api->blocks;
     mine->split = dt_ncclinit_fits(c, order);
     if (dt_cuda()->cuDeviceGetPCIBusId(bus, sizeof bus, order->device)) {
         mine->nccl = 0;
@@ -211,6 +213,7 @@ static dt_result_t choose_from_offers(struct dt_comm *c, const struct dt_gpu_off
     if (!choice.splits)
         dt_ncclcomm_discard(c);
     c->gpu->path = choice.path;
+    c->gpu->program_order = choice.ordered;
     if (choice.path == DT_GPU_SHARED)
         r = dt_shared_begin(c, offers);
     if (r == DT_OK)
@@ -387,6 +390,7 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
         return dt_shared_make(c, o);
     if (c->gpu->path == DT_GPU_NCCL && can_make(c, o))
         return dt_nccl_make(c, o);
+    dt_unlaunched_end(o->unlaunched);
     whole.kind = (uint8_t)o->kind->call;
     c->on_device = is_alike(c, o);
     c->whole = c->announce ? &whole : NULL;
@@ -476,13 +480,17 @@ dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
     return r == DT_OK ? dt_staging_open(c, order, copies) : r;
 }
 
-/* With several communicators, ranks must agree on one order of launches (launchorder.h). For an
- * all-to-all, only the communicator's thread may take the memory that sets blocks aside. */
-bool dt_gpu_goes_direct(const struct dt_comm *c, const struct dt_operation *o)
+/* With several communicators, ranks must agree on one order of launches (launchorder.h), or keep
+ * the one that the program has promised. For an all-to-all, only the communicator's thread may take
+ * the memory that sets blocks aside. */
+bool dt_gpu_goes_direct(const struct dt_comm *c, const struct dt_operation *o, bool *must)
 {
-    return c->gpu->path == DT_GPU_NCCL && atomic_load(&c->gpu->directs.open) &&
-           o->memory == DT_MEMORY_DEVICE && can_make(c, o) && !dt_nccl_needs_agreement(c) &&
-           o->kind->call != DT_CALL_ALL_TO_ALL;
+    bool able = c->gpu->path == DT_GPU_NCCL && atomic_load(&c->gpu->directs.open) &&
+                o->memory == DT_MEMORY_DEVICE && can_make(c, o) &&
+                o->kind->call != DT_CALL_ALL_TO_ALL;
+
+    *must = able && c->gpu->program_order && dt_nccl_needs_agreement(c);
+    return *must || (able && !dt_nccl_needs_agreement(c));
 }
 
 bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, size_t *bytes)

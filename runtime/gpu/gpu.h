@@ -19,7 +19,9 @@ struct dt_operation;
 
 struct dt_gpu { /* one per communicator; all zero at first */
     enum dt_gpu_path path;
-    const char *no_nccl;          /* if this rank cannot use NCCL, the reason */
+    bool program_order;  /* calls on streams are launched in the order that the program has promised
+                          */
+    const char *no_nccl; /* if this rank cannot use NCCL, the reason */
     struct dt_gpu_copies *copies; /* those of the current staged call */
     struct dt_gpu_copies *all_copies;
     struct dt_ncclcomm nccl;
@@ -50,9 +52,10 @@ void dt_gpu_close(struct dt_comm *c); /* does nothing if dt_gpu_open failed or w
  * rank, all ranks return DT_ERR_ARG, which is not final. copies: set to those for staged calls. */
 dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
                            struct dt_gpu_copies **copies);
-/* Whether the thread that enqueues an operation of all ranks may itself hand it to NCCL (direct.h).
- * All ranks get the same answer. Any thread may ask once all is prepared. */
-bool dt_gpu_goes_direct(const struct dt_comm *c, const struct dt_operation *o);
+/* Whether the thread that enqueues an operation of all ranks may itself hand it to NCCL (direct.h),
+ * and in *must, whether it has to, because the program has promised the order. All ranks get the
+ * same answer. Any thread may ask once all is prepared. */
+bool dt_gpu_goes_direct(const struct dt_comm *c, const struct dt_operation *o, bool *must);
 /* Whether an operation of all ranks is staged on this rank, and how much pinned memory that takes.
  * Any thread may ask once all is prepared. */
 bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, size_t *bytes);

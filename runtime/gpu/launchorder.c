@@ -56,3 +56,24 @@ void dt_launchorder_end(struct dt_launchorder_call *l)
     l->stamp = 0;
     pthread_mutex_unlock(&dti_launches.mutex);
 }
+
+/* ---- calls that are left to other threads ---- */
+
+static _Atomic int dti_unlaunched;
+
+void dt_unlaunched_begin(struct dt_unlaunched *u)
+{
+    atomic_store(&u->counts, true);
+    atomic_fetch_add(&dti_unlaunched, 1);
+}
+
+void dt_unlaunched_end(struct dt_unlaunched *u)
+{
+    if (u && atomic_exchange(&u->counts, false))
+        atomic_fetch_sub(&dti_unlaunched, 1);
+}
+
+bool dt_unlaunched_any(void)
+{
+    return atomic_load(&dti_unlaunched) > 0;
+}

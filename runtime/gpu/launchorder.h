@@ -6,10 +6,14 @@
  * proposal becomes the call's stamp. A call is launched once no other call here has a lower stamp
  * or might still get one. Ranks wait for nothing else before they propose, so this always ends.
  *
+ * A program may promise an order of its own instead. Then its thread launches calls on streams, and
+ * waits before that for earlier calls which it has left to other threads.
+ *
  * For any thread. Does no input or output. */
 #ifndef DT_GPU_LAUNCHORDER_H
 #define DT_GPU_LAUNCHORDER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,5 +31,17 @@ bool dt_launchorder_may(const struct dt_launchorder_call *l);
 /* The call has been launched, or never will be. Accepts a call that was never proposed or has
  * ended. */
 void dt_launchorder_end(struct dt_launchorder_call *l);
+
+/* ---- calls that are left to other threads ---- */
+
+struct dt_unlaunched { /* one per task; all zero at first */
+    _Atomic bool counts;
+};
+
+/* The call is submitted. */
+void dt_unlaunched_begin(struct dt_unlaunched *u);
+/* It has been launched, or will not be. Accepts NULL, and calls that are not counted any more. */
+void dt_unlaunched_end(struct dt_unlaunched *u);
+bool dt_unlaunched_any(void);
 
 #endif

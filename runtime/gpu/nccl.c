@@ -196,8 +196,10 @@ static dt_result_t await_call(struct dt_comm *c, const char *name, struct launch
         enum progress progress = poll_call(c, m, name);
         dt_result_t r;
 
-        if (!m->arrival.launching)
+        if (!m->arrival.launching) {
             dt_launchorder_end(&m->launch);
+            dt_unlaunched_end(m->o->unlaunched);
+        }
         if (progress != WAITING)
             return progress == DONE ? DT_OK : c->coll_error.code;
         r = dt_gpu_wait_on(c, &m->arrival, turn);

@@ -100,13 +100,15 @@ static struct dt_gpu_choice find_obstacle_to_sharing(const struct dt_gpu_offer *
     return find_lack_of_nccl(offers, size, true);
 }
 
-static bool all_can_split(const struct dt_gpu_offer *offers, int size)
+/* The abilities that all ranks have. */
+static void agree_on_abilities(struct dt_gpu_choice *choice, const struct dt_gpu_offer *offers,
+                               int size)
 {
+    choice->ordered = choice->splits = true;
     for (int rank = 0; rank < size; rank++) {
-        if (!offers[rank].split)
-            return false;
+        choice->ordered &= offers[rank].ordered != 0;
+        choice->splits &= offers[rank].split != 0;
     }
-    return true;
 }
 
 struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size)
@@ -128,7 +130,8 @@ struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size)
     if (!choice.obstacle)
         choice = sharers;
     choice.path = choice.obstacle ? DT_GPU_STAGING : DT_GPU_NCCL;
-    choice.splits = !choice.obstacle && all_can_split(offers, size);
+    if (!choice.obstacle)
+        agree_on_abilities(&choice, offers, size);
     return choice;
 }
 

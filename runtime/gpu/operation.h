@@ -15,6 +15,7 @@
 #include "runtime/wire/callkind.h"
 
 struct dt_comm;
+struct dt_unlaunched;
 
 struct dt_operation {
     const struct dt_operation_kind *kind;
@@ -37,8 +38,10 @@ struct dt_operation {
 
     /* Used by calls on GPU memory, from the request until the call has been executed. */
     struct dt_gpu_order order;
-    struct dt_gpu_gate *gate;     /* holds the stream of an enqueued call; NULL: not enqueued */
-    struct dt_direct *direct;     /* the enqueuing thread launches it; NULL: the other one does */
+    struct dt_gpu_gate *gate; /* holds the stream of an enqueued call; NULL: not enqueued */
+    struct dt_direct *direct; /* the enqueuing thread launches it; NULL: the other one does */
+    bool ordered;             /* it has its place in the order that the program has promised */
+    struct dt_unlaunched *unlaunched; /* of its task, to which its launch is left; NULL: none */
     struct dt_gpu_copies *copies; /* for an enqueued call between two ranks; NULL: not made yet */
     struct dt_inflight *inflight; /* counts the enqueued calls of its view; NULL: no view */
 };

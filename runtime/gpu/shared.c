@@ -481,6 +481,7 @@ static dt_result_t queue_and_await(struct queueing *q)
         dt_gpu_watch(watched);
     r = queue_call(q);
     dt_launchorder_end(&q->launch);
+    dt_unlaunched_end(q->o->unlaunched);
     if (r == DT_OK)
         r = await_call(q);
     if (watches)

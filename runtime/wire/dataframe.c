@@ -44,7 +44,7 @@ bool dt_dataframe_get(struct dt_dataframe *f, const uint8_t in[DT_DATAFRAME_HEAD
     f->bytes = dt_get_u32(&g);
     f->code = (int32_t)dt_get_u32(&g);
     device = dt_get_u32(&g);
-    f->call.device = device == 1;
+    f->call.device = (uint8_t)device;
     f->call.options = dt_get_u64(&g);
-    return magic && f->type <= DT_DATAFRAME_FAILURE && device <= 1 && dt_get_end(&g) == 0;
+    return magic && f->type <= DT_DATAFRAME_FAILURE && device <= 2 && dt_get_end(&g) == 0;
 }

@@ -47,8 +47,9 @@ struct dt_call {
     uint8_t kind;
     uint8_t dtype;
     uint8_t op;
-    uint8_t device; /* 1: the buffers are in device memory */
-    int32_t root;   /* the root or the peer, or -1 */
+    uint8_t
+        device; /* 1: the buffers are in device memory; 2: and the program has promised an order */
+    int32_t root; /* the root or the peer, or -1 */
     /* DT_CALL_ALL_REDUCE: dt_reduceoptions_mark of the options and of a bucket's buffers.
      * DT_CALL_REDUCE_SCATTER: the number of blocks if count is the sum of all, else 0.
      * DT_CALL_REDUCE_SCATTERV: dt_counts_hash if count is the sum of all, else 0. */

@@ -18,7 +18,7 @@ enum { MINOR = 100 }; /* versions that differ by less are patches and do not cha
 static const struct dt_versioned_struct stamp = { .call = "dt_init_with",
                                                   .name = "config",
                                                   .init = "DT_CONFIG_INIT",
-                                                  .first = sizeof(dt_config_t),
+                                                  .first = offsetof(dt_config_t, program_order),
                                                   .known = sizeof(dt_config_t) };
 
 /* NULL: unset or empty. */
@@ -73,14 +73,14 @@ static dt_result_t choose_wire(dt_wire_t given)
     return dt_reduceoptions_choose_wire(wire, "config->wire");
 }
 
-static dt_result_t choose_order(int given, bool *deterministic)
+/* field: the program's, whose name is given, too. */
+static dt_result_t choose_switch(const char *variable, const char *name, int field, bool *on)
 {
-    if (given < -1 || given > 1)
+    if (field < -1 || field > 1)
         return dt_fail(DT_ERR_ARG,
-                       "dt_init_with: config->deterministic is %d, and must be 0, 1 or "
-                       "-1 (no preference)",
-                       given);
-    return dt_config_switch(DT_ENV_DETERMINISTIC, given == 1, deterministic);
+                       "dt_init_with: config->%s is %d, and must be 0, 1 or -1 (no preference)",
+                       name, field);
+    return dt_config_switch(variable, field == 1, on);
 }
 
 /* Leaves *v as it is if the variable is not set. */
@@ -164,7 +164,11 @@ dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s)
     if (r == DT_OK)
         r = choose_wire(c.wire);
     if (r == DT_OK)
-        r = choose_order(c.deterministic, &s->deterministic);
+        r = choose_switch(DT_ENV_DETERMINISTIC, "deterministic", c.deterministic,
+                          &s->deterministic);
+    if (r == DT_OK)
+        r = choose_switch(DT_ENV_PROGRAM_ORDER, "program_order", c.program_order,
+                          &s->program_order);
     if (r == DT_OK)
         r = dt_config_switch(DT_ENV_CMA, true, &s->shows_memory);
     if (r == DT_OK)

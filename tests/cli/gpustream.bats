@@ -68,6 +68,25 @@ does() { # WHAT PATH [dtrun option...]
 
 @test "stream: ranks may use two communicators in different orders" { by_all_paths 'orders: done' gpustream orders; }
 
+@test "stream: with DTRUN_PROGRAM_ORDER, the program's thread launches the calls of every communicator" {
+    for delay in 0 300; do
+        stream gpustream promised -x DTRUN_DEVICE=nccl -x DTRUN_PROGRAM_ORDER=1 -x STANDIN_DELAY_US=$delay \
+            -x STANDIN_LOG="$T/log" -x DUMP="$T/dump"
+        all_say 'promised: done'
+        ! grep -i 'order\|match' "$T/log" || false
+        [ "$(grep -c '^2\.2 .* nccl+stream .* on a stream$' "$T/dump")" = 40 ] || { cat "$T/dump"; false; }
+    done
+    clean
+}
+
+@test "stream: with DTRUN_PROGRAM_ORDER, a call on a view does not match one without" {
+    stream gpustream promiser -x DTRUN_DEVICE=nccl -x DTRUN_PROGRAM_ORDER=1
+    code_is 1
+    [ "$(grep -c -- '^-3: ' "$OUT")" = 3 ] || { show; false; }
+    grep -q 'in device memory, on a stream' "$OUT" || { show; false; }
+    clean
+}
+
 @test "stream: calls of communicators whose streams share a hardware queue do not wait for each other" {
     by_all_paths 'orders: done' gpustream orders -x STANDIN_CONNECTIONS=1 --collective-timeout 20
     by_all_paths 'mixed: done' gpustream mixed -x STANDIN_CONNECTIONS=1 --collective-timeout 20

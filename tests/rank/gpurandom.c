@@ -782,6 +782,8 @@ int main(int argc, char **argv)
         unsetenv("STANDIN_NCCL_FAULTS");
     lonely = mix(seed) % 4 == 0;
     workers = !lonely && mix(seed) % 4 == 1 ? 2 : 1;
+    if (workers == 1 && mix(seed + 1) % 2) /* two workers have no common order */
+        setenv("DTRUN_PROGRAM_ORDER", "1", 1);
     soften_driver();
     device_join();
     DRIVE(cuCtxGetCurrent(&context));

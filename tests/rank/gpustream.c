@@ -5,6 +5,8 @@
  *   the GPU starts
  * - legacy: work on the legacy default stream waits for a blocking stream's calls
  * - orders: two communicators, which odd ranks use in another order than even ones
+ * - promised: two communicators, requests and a bucket, which all ranks use in the promised order
+ * - promiser: calls of rank 1 are made without the view that the other ranks use
  * - requests: calls in the background, on the view and on the communicator
  * - barrier: a barrier that one stream reaches late
  * - free: a view is freed, then a communicator, then the job is left, each with calls under way
@@ -246,6 +248,70 @@ static void orders(void)
         need(dt_comm_free(views[i]));
         need(dt_comm_free(comms[i]));
     }
+}
+
+/* Requests and the bucket are launched by other threads. */
+static void promised(void)
+{
+    enum { VIEWS = 2, PUSHED = 3 };
+    CUstream streams[VIEWS];
+    dt_comm_t *comms[VIEWS], *views[VIEWS];
+    float *buf[VIEWS], *asked = device_new(COUNT * sizeof *asked);
+    float *pushed = device_new((size_t)PUSHED * COUNT * sizeof *pushed);
+    dt_bucket_t *bucket;
+    dt_request_t request;
+
+    for (int i = 0; i < VIEWS; i++) {
+        streams[i] = stream_new(CU_STREAM_NON_BLOCKING);
+        need(i ? dt_comm_split(DT_WORLD, 0, -dt_rank(), &comms[i])
+               : dt_comm_dup(DT_WORLD, &comms[i]));
+        views[i] = view_of(comms[i], streams[i]);
+        buf[i] = device_new(COUNT * sizeof **buf);
+    }
+    need(dt_bucket_create(DT_WORLD, 2 * COUNT * sizeof(float), DT_F32, DT_SUM, &bucket));
+    for (int round = 0; round < ROUNDS; round++) {
+        fill_on(CU_STREAM_LEGACY, asked, round);
+        need(dt_iall_reduce(comms[0], DT_IN_PLACE, asked, COUNT, DT_F32, DT_SUM, &request));
+        for (int i = 0; i < VIEWS; i++) {
+            fill_on(streams[i], buf[i], round);
+            need(dt_all_reduce(views[i], DT_IN_PLACE, buf[i], COUNT, DT_F32, DT_SUM));
+        }
+        for (int i = 0; i < PUSHED; i++) {
+            fill_on(CU_STREAM_LEGACY, pushed + i * COUNT, round);
+            need(dt_bucket_push(bucket, pushed + i * COUNT, COUNT));
+        }
+        need(dt_all_reduce(views[0], buf[0], buf[1], 0, DT_F32, DT_SUM));
+        need(dt_broadcast(views[1], buf[1], COUNT, DT_F32, dt_size() - 1));
+        need(dt_wait(&request));
+        need(dt_bucket_wait(bucket));
+        need_sum(asked, round, "a request");
+        need_sum(pushed + (size_t)(PUSHED - 1) * COUNT, round, "a bucket");
+    }
+    need_both(views);
+    for (int i = 0; i < VIEWS; i++)
+        need_sum(buf[i], ROUNDS - 1, "a view");
+    need(dt_bucket_free(bucket));
+    need(dt_recorder_dump(getenv("DUMP")));
+    for (int i = 0; i < VIEWS; i++) {
+        need(dt_comm_free(views[i]));
+        need(dt_comm_free(comms[i]));
+    }
+}
+
+static void promiser(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    float *buf = device_new(COUNT * sizeof *buf);
+    dt_comm_t *comm, *view;
+    dt_result_t r;
+
+    need(dt_comm_dup(DT_WORLD, &comm));
+    view = view_of(comm, stream);
+    r = dt_all_reduce(dt_rank() == 1 ? comm : view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM);
+    if (r == DT_OK)
+        r = dt_stream_wait(view);
+    printf("%d: %s\n", (int)r, dt_last_error());
+    exit(1);
 }
 
 /* ---- mixed with others ---- */
@@ -1455,6 +1521,8 @@ int main(int argc, char **argv)
     static const struct doing doings[] = { { "order", order },
                                            { "legacy", legacy },
                                            { "orders", orders },
+                                           { "promised", promised },
+                                           { "promiser", promiser },
                                            { "requests", requests },
                                            { "barrier", barrier },
                                            { "free", leave },

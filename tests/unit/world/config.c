@@ -20,7 +20,7 @@ static const dt_config_t none = DT_CONFIG_INIT;
 
 static const char *const names[] = { "DTRUN_DETERMINISTIC", "DTRUN_WIRE",           "DTRUN_ISA",
                                      "DTRUN_RECORDER",      "DTRUN_RECORDER_CALLS", "DTRUN_CMA",
-                                     "DTRUN_OUTPUT_DIR" };
+                                     "DTRUN_OUTPUT_DIR",    "DTRUN_PROGRAM_ORDER" };
 
 static int clear_environment(void **state)
 {
@@ -49,7 +49,14 @@ static const struct {
     const char *recorder;
 } rows[] = {
     { NULL, NULL, DT_CONFIG_INIT, false, DT_WIRE_EXACT, NULL, 64, "" },
-    { NULL, NULL, { 0, 0, 1, DT_WIRE_F16, "plain", 9, "/x" }, true, DT_WIRE_F16, "plain", 9, "/x" },
+    { NULL,
+      NULL,
+      { 0, 0, 1, DT_WIRE_F16, "plain", 9, "/x", 0 },
+      true,
+      DT_WIRE_F16,
+      "plain",
+      9,
+      "/x" },
     { "DTRUN_DETERMINISTIC", "1", DT_CONFIG_INIT, true, DT_WIRE_EXACT, NULL, 64, "" },
     { "DTRUN_DETERMINISTIC", "0", { .deterministic = 1 }, false, DT_WIRE_EXACT, NULL, 0, "" },
     { "DTRUN_DETERMINISTIC", "", { .deterministic = 1 }, true, DT_WIRE_EXACT, NULL, 0, "" },
@@ -90,6 +97,32 @@ static void the_environment_overrides_the_program(void **state)
     clear_environment(NULL);
 }
 
+static void the_program_may_promise_an_order_of_its_calls(void **state)
+{
+    static const struct {
+        int given;
+        const char *text; /* of the variable; NULL: not set */
+        bool promised;
+    } cases[] = {
+        { -1, NULL, false }, { 0, NULL, false }, { 1, NULL, true },
+        { -1, "1", true },   { 1, "0", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dt_config_t c = DT_CONFIG_INIT;
+        struct dt_settings s;
+
+        clear_environment(NULL);
+        if (cases[i].text)
+            setenv("DTRUN_PROGRAM_ORDER", cases[i].text, 1);
+        c.program_order = cases[i].given;
+        assert_int_equal(dt_config_read(&c, &s), DT_OK);
+        assert_int_equal(s.program_order, cases[i].promised);
+    }
+    clear_environment(NULL);
+}
+
 static void impossible_settings_are_reported(void **state)
 {
     static const struct {
@@ -104,6 +137,7 @@ static void impossible_settings_are_reported(void **state)
         { NULL, NULL, { .version = 200 }, DT_ERR_VERSION, "dtrun.h 0.2.0, this libdtrun" },
         { NULL, NULL, { .version = 10100 }, DT_ERR_VERSION, "dtrun.h 1.1.0, this libdtrun" },
         { NULL, NULL, { .deterministic = 2 }, DT_ERR_ARG, "config->deterministic is 2" },
+        { NULL, NULL, { .program_order = 3 }, DT_ERR_ARG, "config->program_order is 3" },
         { "DTRUN_DETERMINISTIC", "yes", DT_CONFIG_INIT, DT_ERR_ARG,
           "DTRUN_DETERMINISTIC=yes is neither 0 nor 1" },
         { NULL, NULL, { .wire = DT_WIRE_2BIT }, DT_ERR_ARG, "config->wire=2bit" },
@@ -237,6 +271,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_environment_overrides_the_program),
+        cmocka_unit_test(the_program_may_promise_an_order_of_its_calls),
         cmocka_unit_test(impossible_settings_are_reported),
         cmocka_unit_test(unknown_fields_must_be_zero),
         cmocka_unit_test(a_relative_path_starts_at_the_current_directory),
