@@ -1,6 +1,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/base/clock.h"
 #include "tests/gpu/probe.h"
@@ -138,22 +139,23 @@ void probe_small(const char *arg)
 }
 
 /* Times only the enqueueing, on a stream that is idle each time. NCCL alone runs in the mode that
- * libdtrun uses. */
+ * libdtrun uses. arg "another": on a communicator beside DT_WORLD. */
 void probe_enqueue(const char *arg)
 {
     enum { WARM = 10 };
     double took[2][MOST], whole[2][MOST];
-    dt_comm_t *view;
+    dt_comm_t *comm = DT_WORLD, *view;
     CUstream stream;
     struct raw raw;
     float *buf;
 
-    (void)arg;
     device_use(0);
     buf = device_new(sizeof *buf);
     raw_open(&raw, raw_api()->blocks);
     DRIVE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    need(dt_comm_on_stream(DT_WORLD, stream, &view));
+    if (strcmp(arg, "another") == 0)
+        need(dt_comm_dup(DT_WORLD, &comm));
+    need(dt_comm_on_stream(comm, stream, &view));
     for (int i = -WARM; i < MOST; i++) {
         uint64_t start = dt_clock_ns();
 
