@@ -15,7 +15,7 @@ void dt_transport_child_shield(struct dt_strs *argv)
 
     if (dt_program_find(path, sizeof path, argv->v[0], getenv("PATH")) != 0)
         return;
-    dt_xstrs_add(&shielded, "sh");
+    dt_xstrs_add(&shielded, "/bin/sh"); /* PATH may lack it */
     dt_xstrs_add(&shielded, "-c");
     dt_xstrs_add(&shielded, "trap '' HUP INT TERM USR1 USR2; exec \"$0\" \"$@\"");
     for (uint32_t i = 0; i < argv->n; i++)

@@ -41,6 +41,16 @@ readonly SAY='echo "$DTRUN_HOSTID $RANK of $WORLD_SIZE"'
     clean
 }
 
+@test "--rsh works without PATH if it names a file" {
+    printf '#!/bin/sh\nPATH=/none\nexport PATH\nexec "%s" "$@"\n' "$DTRUN" >no-path
+    printf '#!/bin/sh\nPATH=%s\nexport PATH\nshift\nexec "$@"\n' "$PATH" >logs-in
+    chmod +x no-path logs-in
+    DTRUN=./no-path dtrun --rsh './logs-in %h' -H a /bin/echo ran
+    code_is 0
+    out_is $'ran\n'
+    clean
+}
+
 @test "--rsh carries large output, standard input and exit codes" {
     make_on_list
     head -c 3000000 /dev/urandom | base64 >big
