@@ -3,6 +3,9 @@
 #include "runtime/api/context.h"
 #include "runtime/api/request.h"
 #include "runtime/base/inflight.h"
+#include "runtime/comm/async.h"
+#include "runtime/comm/comm.h"
+#include "runtime/comm/slots.h"
 #include "runtime/gpu/device/gate.h"
 #include "runtime/gpu/device/stream.h"
 #include "runtime/gpu/device/wait.h"
@@ -155,25 +158,30 @@ static dt_result_t enqueue_direct(struct enqueued_call *e, dt_request_t *request
     return r;
 }
 
-/* Calls that this thread has left to others come first. */
+/* Calls that this thread has left to others come first. Nothing is queued on the stream meanwhile:
+ * it may stand still behind one of them, and once its queue is full, the driver makes every thread
+ * wait, also the one that makes that call. */
 static void await_earlier(const struct enqueued_call *e)
 {
-    for (unsigned turn = 0; dt_unlaunched_any() && !dt_comm_stopped(e->comm); turn++)
+    struct dt_async *own = &e->comm->slot->async;
+
+    for (unsigned turn = 0; dt_unlaunched_any() || !dt_async_may_go_ahead(own); turn++) {
+        if (dt_comm_stopped(e->comm))
+            return;
         dt_gpu_pause(turn);
+    }
 }
 
 static dt_result_t enqueue_in_order(struct enqueued_call *e, dt_request_t *request)
 {
     dt_result_t r;
 
-    for (unsigned turn = 0;; turn++) {
+    do {
         await_earlier(e);
         e->direct = true;
         r = enqueue_direct(e, request);
-        if (e->direct || dt_comm_stopped(e->comm))
-            return r;
-        dt_gpu_pause(turn);
-    }
+    } while (!e->direct && !dt_comm_stopped(e->comm));
+    return r;
 }
 
 /* ---- calls behind a gate ---- */

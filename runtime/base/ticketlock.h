@@ -24,6 +24,12 @@ static inline uint32_t dt_ticketlock_draw(struct dt_ticketlock *l)
     return atomic_fetch_add(&l->next, 1);
 }
 
+/* Whether this number is the next to be drawn. */
+static inline bool dt_ticketlock_is_next(struct dt_ticketlock *l, uint32_t number)
+{
+    return atomic_load(&l->next) == number;
+}
+
 /* Draws this number if it is the next one. */
 static inline bool dt_ticketlock_draw_if(struct dt_ticketlock *l, uint32_t number)
 {

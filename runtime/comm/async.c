@@ -208,6 +208,17 @@ static bool draw_ahead(struct dt_async *a, struct dt_task *task)
     return true;
 }
 
+bool dt_async_may_go_ahead(struct dt_async *a)
+{
+    bool may;
+
+    pthread_mutex_lock(&a->mutex);
+    may = !dt_ticketlock_is_held(a->lock) ||
+          (atomic_load(&a->n_ahead) && dt_ticketlock_is_next(a->lock, atomic_load(&a->ahead)));
+    pthread_mutex_unlock(&a->mutex);
+    return may;
+}
+
 static dt_result_t submit_task(struct dt_async *a, struct dt_task *task, bool drawn)
 {
     dt_result_t r;

@@ -54,6 +54,8 @@ void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
  * to be ahead, but another task or call comes before it; dt_last_error is unchanged. In both cases
  * nothing was submitted. */
 dt_result_t dt_async_submit(struct dt_async *a, struct dt_task *task);
+/* Whether a task that is to be ahead could be submitted now. */
+bool dt_async_may_go_ahead(struct dt_async *a);
 /* Wakes the thread for tasks that are ahead. Waking a thread takes time, so it is not done when
  * such a task is submitted, but when some thread waits for the task, or within a millisecond
  * (gpu/device/gate.h). If there is no such task, this costs one load. */

@@ -87,6 +87,12 @@ does() { # WHAT PATH [dtrun option...]
     clean
 }
 
+@test "stream: with DTRUN_PROGRAM_ORDER, a call that waits for an earlier one fills no queue of the driver" {
+    stream gpustream patient -x DTRUN_DEVICE=nccl -x DTRUN_PROGRAM_ORDER=1 -x STANDIN_QUEUE=100 --collective-timeout 20
+    all_say 'patient: done'
+    clean
+}
+
 @test "stream: calls of communicators whose streams share a hardware queue do not wait for each other" {
     by_all_paths 'orders: done' gpustream orders -x STANDIN_CONNECTIONS=1 --collective-timeout 20
     by_all_paths 'mixed: done' gpustream mixed -x STANDIN_CONNECTIONS=1 --collective-timeout 20

@@ -7,6 +7,7 @@
  * - orders: two communicators, which odd ranks use in another order than even ones
  * - promised: two communicators, requests and a bucket, which all ranks use in the promised order
  * - promiser: calls of rank 1 are made without the view that the other ranks use
+ * - patient: calls in the promised order wait for earlier ones that rank 1 makes late
  * - requests: calls in the background, on the view and on the communicator
  * - barrier: a barrier that one stream reaches late
  * - free: a view is freed, then a communicator, then the job is left, each with calls under way
@@ -312,6 +313,49 @@ static void promiser(void)
         r = dt_stream_wait(view);
     printf("%d: %s\n", (int)r, dt_last_error());
     exit(1);
+}
+
+/* The stream stands still behind the earlier call, and takes only so much work meanwhile. */
+static void patient_after(dt_result_t (*begin)(dt_comm_t *comm, dt_comm_t *view, float *buf))
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    float *buf = device_new(2 * COUNT * sizeof *buf);
+    dt_comm_t *comm, *view;
+    pthread_t opener;
+
+    need(dt_comm_dup(DT_WORLD, &comm));
+    view = view_of(comm, stream);
+    gate_shut(&gate, stream);
+    fill_on(stream, buf, 0);
+    need(begin(comm, view, buf));
+    if (dt_rank() == 1)
+        usleep(100000);
+    opener = begin_opening();
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+    need_sum(buf, 0, "a call after one that is late");
+    pthread_join(opener, NULL);
+    need(dt_comm_free(view));
+    need(dt_comm_free(comm));
+}
+
+static dt_result_t late_barrier(dt_comm_t *comm, dt_comm_t *view, float *buf)
+{
+    (void)comm;
+    (void)buf;
+    return dt_barrier(view);
+}
+
+static dt_result_t late_exchange(dt_comm_t *comm, dt_comm_t *view, float *buf)
+{
+    (void)comm;
+    return dt_all_to_all(view, DT_IN_PLACE, buf + COUNT, COUNT / (size_t)dt_size(), DT_F32);
+}
+
+static void patient(void)
+{
+    patient_after(late_barrier);
+    patient_after(late_exchange);
 }
 
 /* ---- mixed with others ---- */
@@ -1523,6 +1567,7 @@ int main(int argc, char **argv)
                                            { "orders", orders },
                                            { "promised", promised },
                                            { "promiser", promiser },
+                                           { "patient", patient },
                                            { "requests", requests },
                                            { "barrier", barrier },
                                            { "free", leave },

@@ -71,10 +71,11 @@ static void a_task_that_is_ahead_is_refused_behind_another(void **state)
     dt_async_open(&async, &lock);
     dt_ticketlock_draw(&lock); /* as a call of the program's, which holds the lock */
     assert_int_equal(dt_async_submit(&async, &first), DT_OK);
+    assert_false(dt_async_may_go_ahead(&async));
     assert_int_equal(dt_async_submit(&async, &ahead), DT_ERR_UNSUPPORTED);
     dt_ticketlock_leave(&lock);
     assert_int_equal(dt_task_await(&first), DT_OK);
-    while (dt_ticketlock_is_held(&lock))
+    while (!dt_async_may_go_ahead(&async))
         continue;
     assert_int_equal(dt_async_submit(&async, &ahead), DT_OK);
     dt_async_wake(&async);
@@ -95,10 +96,13 @@ static void ticket_numbers_may_wrap_around(void **state)
     atomic_store(&lock.next, UINT32_MAX);
     atomic_store(&lock.served, UINT32_MAX);
     dt_ticketlock_draw(&lock); /* as a call of the program's, which holds the lock */
+    assert_false(dt_async_may_go_ahead(&async));
     assert_int_equal(dt_async_submit(&async, &ahead), DT_ERR_UNSUPPORTED);
     dt_async_await_ahead(&async);
     dt_ticketlock_leave(&lock);
+    assert_true(dt_async_may_go_ahead(&async));
     assert_int_equal(dt_async_submit(&async, &ahead), DT_OK);
+    assert_true(dt_async_may_go_ahead(&async));
     assert_int_equal(dt_async_submit(&async, &first), DT_OK);
     assert_int_equal(dt_task_await(&first), DT_OK);
     dt_async_await_ahead(&async);
