@@ -13,6 +13,7 @@
 #include "runtime/gpu/launchorder.h"
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/ncclerror.h"
 #include "runtime/gpu/ncclinit.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/ncclapi.h"
@@ -38,70 +39,89 @@ static uint64_t node_of(const struct dt_comm *c)
     return node;
 }
 
+/* Sets why to an error of the driver. Returns false. */
+static bool refuse_nccl(char why[DT_GPU_WHY], const char *function, CUresult error)
+{
+    char text[DT_CUDA_TEXT];
+
+    snprintf(why, DT_GPU_WHY, "%s", dt_cuda_describe(function, error, text));
+    return false;
+}
+
 /* NCCL always launches in the device's primary context, even if another one is current. */
-static bool is_primary(const struct dt_gpu_order *order)
+static bool is_primary(const struct dt_gpu_order *order, char why[DT_GPU_WHY])
 {
     const struct dt_cuda *cuda = dt_cuda();
     CUcontext primary = NULL;
     unsigned flags;
     int active = 0;
+    CUresult result = cuda->cuDevicePrimaryCtxGetState(order->device, &flags, &active);
 
-    if (cuda->cuDevicePrimaryCtxGetState(order->device, &flags, &active) || !active ||
-        cuda->cuDevicePrimaryCtxRetain(&primary, order->device))
-        return false;
-    cuda->cuDevicePrimaryCtxRelease_v2(order->device);
+    if (result)
+        return refuse_nccl(why, "cuDevicePrimaryCtxGetState", result);
+    result = active ? cuda->cuDevicePrimaryCtxRetain(&primary, order->device) : CUDA_SUCCESS;
+    if (result)
+        return refuse_nccl(why, "cuDevicePrimaryCtxRetain", result);
+    if (active)
+        cuda->cuDevicePrimaryCtxRelease_v2(order->device);
+    if (primary != order->context)
+        snprintf(why, DT_GPU_WHY,
+                 "the program uses a context that it has created, but NCCL uses the device's "
+                 "primary context (cuDevicePrimaryCtxRetain)");
     return primary == order->context;
 }
 
 /* libnccl contains a CUDA runtime, which needs a driver of its major version or a newer one.
  * Freeing nothing starts the runtime, and needs no other rank. */
-static bool runtime_starts(const struct dt_ncclapi *api, const struct dt_gpu_order *order)
+static bool runtime_starts(const struct dt_ncclapi *api, const struct dt_gpu_order *order,
+                           char why[DT_GPU_WHY])
 {
     struct dt_cuda_scope scope;
+    char text[DT_NCCL_TEXT];
     ncclResult_t result;
+    CUresult entered;
 
     if (!api->ncclMemFree)
         return true;
-    if (dt_cuda_enter(&scope, order->context))
-        return false;
+    entered = dt_cuda_enter(&scope, order->context);
+    if (entered)
+        return refuse_nccl(why, scope.failed, entered);
     result = api->ncclMemFree(NULL);
     dt_cuda_leave(&scope);
+    if (result)
+        snprintf(why, DT_GPU_WHY, "its CUDA runtime does not start: %s",
+                 dt_nccl_describe("ncclMemFree", result, text));
     return result == ncclSuccess;
 }
 
-/* If this rank cannot use NCCL, returns NULL and sets *why. */
-static const struct dt_ncclapi *usable_nccl(const struct dt_gpu_order *order, const char **why)
+/* If this rank cannot use NCCL, returns NULL and sets why. */
+static const struct dt_ncclapi *usable_nccl(const struct dt_gpu_order *order, char why[DT_GPU_WHY])
 {
-    const struct dt_ncclapi *api = dt_ncclapi(why);
+    const char *lacks;
+    const struct dt_ncclapi *api = dt_ncclapi(&lacks);
 
     if (!api)
-        return NULL;
-    if (!is_primary(order))
-        *why = "the program uses a context that it has created, but NCCL uses the device's "
-               "primary context (cuDevicePrimaryCtxRetain)";
-    else if (!runtime_starts(api, order))
-        *why = "its CUDA runtime does not start: the driver may be too old for it; DTRUN_NCCL "
-               "names another NCCL";
-    else
-        return api;
-    return NULL;
+        snprintf(why, DT_GPU_WHY, "%s", lacks);
+    return api && is_primary(order, why) && runtime_starts(api, order, why) ? api : NULL;
 }
 
 static void fill_offer(struct dt_comm *c, const struct dt_gpu_order *order,
                        struct dt_gpu_offer *mine)
 {
     char bus[DT_GPU_BUS + 1] = "";
-    const struct dt_ncclapi *api = usable_nccl(order, &c->gpu->no_nccl);
+    const struct dt_ncclapi *api = usable_nccl(order, c->gpu->no_nccl);
     CUuuid uuid = { 0 };
+    CUresult asked;
 
     mine->wish = c->world->settings.gpu_path;
     mine->nccl = api ? (uint64_t)api->version : 0;
     mine->node = node_of(c);
     mine->ordered = c->world->settings.program_order && api && api->blocks;
     mine->split = dt_ncclinit_fits(c, order);
-    if (dt_cuda()->cuDeviceGetPCIBusId(bus, sizeof bus, order->device)) {
+    asked = dt_cuda()->cuDeviceGetPCIBusId(bus, sizeof bus, order->device);
+    if (asked) {
         mine->nccl = 0;
-        c->gpu->no_nccl = "the driver does not say where the GPU is";
+        refuse_nccl(c->gpu->no_nccl, "cuDeviceGetPCIBusId", asked);
     }
     memcpy(mine->bus, bus, sizeof mine->bus);
     mine->unable = dt_shared_unable(order->device);

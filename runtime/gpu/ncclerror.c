@@ -1,6 +1,7 @@
 #include "runtime/gpu/ncclerror.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
@@ -35,25 +36,27 @@ static dt_result_t await_cause(struct dt_comm *c, ncclResult_t error)
     return r;
 }
 
-/* NCCL's advice is left out: "unhandled system error (run with NCCL_DEBUG=INFO for details)". */
-static void describe(const char *function, ncclResult_t error)
+/* Leaves NCCL's advice out: "unhandled system error (run with NCCL_DEBUG=INFO for details)". */
+const char *dt_nccl_describe(const char *function, ncclResult_t error, char text[DT_NCCL_TEXT])
 {
     const char *means = dt_nccl()->ncclGetErrorString(error);
     const char *said = dt_nccl()->ncclGetLastError(NULL);
     const char *advice = strstr(means, " (run with");
 
-    dt_fail(DT_ERR_NCCL, "%s: %.*s (%s, %d)%s%.200s: %s", function,
-            (int)(advice ? advice - means : 100), means, dt_nccl_error_name(error), (int)error,
-            said && *said ? ": " : "", said ? said : "", dt_nccl_remedy(said ? said : ""));
+    snprintf(text, DT_NCCL_TEXT, "%s: %.*s (%s, %d)%s%.200s: %s", function,
+             (int)(advice ? advice - means : 100), means, dt_nccl_error_name(error), (int)error,
+             said && *said ? ": " : "", said ? said : "", dt_nccl_remedy(said ? said : ""));
+    return text;
 }
 
 dt_result_t dt_ncclerror(struct dt_comm *c, const char *function, ncclResult_t error)
 {
     dt_result_t cause = may_come_of_others(error) ? await_cause(c, error) : DT_OK;
+    char text[DT_NCCL_TEXT];
 
     if (cause != DT_OK)
         return cause;
-    describe(function, error);
+    dt_fail(DT_ERR_NCCL, "%s", dt_nccl_describe(function, error, text));
     dt_coll_error(&c->coll_error, DT_ERR_NCCL, (uint32_t)c->world->rank);
     c->coll_error.why = dt_last_error();
     return DT_ERR_NCCL;

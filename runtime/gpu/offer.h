@@ -58,7 +58,7 @@ bool dt_gpu_is_same(const struct dt_gpu_offer *a, const struct dt_gpu_offer *b);
 /* Gives all ranks the same choice. */
 struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size);
 
-enum { DT_GPU_TEXT = 480, DT_GPU_WHY = 200 };
+enum { DT_GPU_TEXT = 480, DT_GPU_WHY = 304 };
 
 struct dt_gpu_details { /* what the offers do not tell of an obstacle */
     const char *a, *b;  /* names of the ranks */

@@ -759,7 +759,7 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
     code_is 0
     [ "$(sort -u "$OUT")" = "smallcalls: 588 comparisons" ]
     [ "$(wc -l <"$ERR")" = 1 ]
-    grep -q 'warning: rank 0 .* cannot use NCCL (its CUDA runtime does not start: the driver may be too old' "$ERR"
+    grep -q 'warning: rank 0 .* cannot use NCCL (its CUDA runtime does not start: ncclMemFree: .*ncclUnhandledCudaError, 1): Cuda failure 35 .*: update the driver' "$ERR"
     gpu calls -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_STARTS=0
     code_is 1
     grep -q -- '^-11: .* cannot use NCCL (its CUDA runtime does not start' "$OUT"

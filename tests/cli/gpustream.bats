@@ -174,6 +174,9 @@ refused() { # PATH WHAT CALLS REFUSED TEXT
     refused staging refusedview 1 cuStreamCreateWithPriority:2 \
         'cuStreamCreateWithPriority: out of memory (CUDA_ERROR_OUT_OF_MEMORY, 2): the GPU is full: '
     refused staging refusedview 1 cuEventCreate:2 'cuEventCreate: out of memory (CUDA_ERROR_OUT_OF_MEMORY, 2): '
+    stream gpustream refusedview -x DTRUN_DEVICE=nccl -x STANDIN_REFUSES= -x REFUSED=cuDevicePrimaryCtxGetState:801
+    [ "$(grep -c '^-11: rank 1 (localhost) cannot use NCCL (cuDevicePrimaryCtxGetState: .*, 801))' "$OUT")" = 3 ] ||
+        { show; false; }
 }
 
 @test "if the GPU faults while ranks choose a path, the error names the fault" {

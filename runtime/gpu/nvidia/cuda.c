@@ -98,7 +98,8 @@ const char *dt_cuda_describe(const char *function, CUresult error, char text[DT_
     if (error == DT_CUDA_NO_HOST_MEMORY)
         snprintf(text, DT_CUDA_TEXT, "%s: the process gets no memory, or no thread", function);
     else if (cuda->cuGetErrorName(error, &name) || cuda->cuGetErrorString(error, &means))
-        snprintf(text, DT_CUDA_TEXT, "%s: error %d", function, (int)error);
+        snprintf(text, DT_CUDA_TEXT, "%s: error %d%s%s", function, (int)error, *remedy ? ": " : "",
+                 remedy);
     else
         snprintf(text, DT_CUDA_TEXT, "%s: %s (%s, %d)%s%s", function, means, name, (int)error,
                  *remedy ? ": " : "", remedy);
