@@ -25,9 +25,9 @@ static uint64_t count_of(const struct dt_call *call)
 static const char *memory_of(const struct dt_call *call)
 {
     switch (call->device) {
-    case 0:
+    case DT_DEVICE_NONE:
         return "";
-    case 1:
+    case DT_DEVICE_MEMORY:
         return " in device memory";
     default:
         return " in device memory, on a stream";

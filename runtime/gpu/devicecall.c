@@ -17,7 +17,7 @@ struct dt_call dt_gpu_call(const struct dt_operation *o)
     struct dt_call call = { .count = o->count,
                             .dtype = (uint8_t)o->dtype,
                             .op = (uint8_t)o->op,
-                            .device = o->ordered ? 2 : 1,
+                            .device = o->ordered ? DT_DEVICE_ORDERED : DT_DEVICE_MEMORY,
                             .root = names_root(o) ? o->root : -1,
                             .options =
                                 o->how.size ? dt_reduceoptions_mark(&o->how) | o->buffers : 0 };

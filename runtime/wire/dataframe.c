@@ -27,6 +27,11 @@ void dt_dataframe_put(const struct dt_dataframe *f, uint8_t out[DT_DATAFRAME_HEA
     dt_put_u64(&p, f->call.options);
 }
 
+static bool is_device(uint32_t device)
+{
+    return device == DT_DEVICE_NONE || device == DT_DEVICE_MEMORY || device == DT_DEVICE_ORDERED;
+}
+
 bool dt_dataframe_get(struct dt_dataframe *f, const uint8_t in[DT_DATAFRAME_HEADER])
 {
     struct dt_get g = dt_get_init(in, DT_DATAFRAME_HEADER);
@@ -46,5 +51,5 @@ bool dt_dataframe_get(struct dt_dataframe *f, const uint8_t in[DT_DATAFRAME_HEAD
     device = dt_get_u32(&g);
     f->call.device = (uint8_t)device;
     f->call.options = dt_get_u64(&g);
-    return magic && f->type <= DT_DATAFRAME_FAILURE && device <= 2 && dt_get_end(&g) == 0;
+    return magic && f->type <= DT_DATAFRAME_FAILURE && is_device(device) && dt_get_end(&g) == 0;
 }

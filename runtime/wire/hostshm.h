@@ -38,6 +38,13 @@ enum {
     DT_HOSTSHM_CPUS = 1024,            /* the size of cpu_set_t */
 };
 
+/* Where the buffers of a call are. Contains the bits of what it implies. */
+enum dt_call_device {
+    DT_DEVICE_NONE = 0,
+    DT_DEVICE_MEMORY = 1,
+    DT_DEVICE_ORDERED = 3, /* in device memory; the program has promised the place of the call */
+};
+
 /* Identifies a collective call. It must be equal on all ranks, otherwise the calls do not match. */
 struct dt_call {
     uint64_t number; /* counts the collectives of this generation */
@@ -47,9 +54,8 @@ struct dt_call {
     uint8_t kind;
     uint8_t dtype;
     uint8_t op;
-    uint8_t
-        device; /* 1: the buffers are in device memory; 2: and the program has promised an order */
-    int32_t root; /* the root or the peer, or -1 */
+    uint8_t device; /* enum dt_call_device */
+    int32_t root;   /* the root or the peer, or -1 */
     /* DT_CALL_ALL_REDUCE: dt_reduceoptions_mark of the options and of a bucket's buffers.
      * DT_CALL_REDUCE_SCATTER: the number of blocks if count is the sum of all, else 0.
      * DT_CALL_REDUCE_SCATTERV: dt_counts_hash if count is the sum of all, else 0. */

@@ -79,6 +79,23 @@ does() { # WHAT PATH [dtrun option...]
     clean
 }
 
+@test "stream: DTRUN_PROGRAM_ORDER counts if the ranks of all hosts have it" {
+    make_on_list
+    for hosts in 2 1; do
+        use_standin 2
+        dtrun --no-tag -np 3 -H a:2,b:1 --rsh './on-list %h' -x DTRUN_DEVICE=nccl -x DUMP="$T/dump" -x HOSTS=$hosts \
+            sh -c 'export STANDIN_HOST=$DTRUN_NODE_RANK DTRUN_PROGRAM_ORDER=$((DTRUN_NODE_RANK < HOSTS))
+                exec "$0" promised' "$RANK/gpustream"
+        unset LD_LIBRARY_PATH
+        all_say 'promised: done'
+        for comm in '0\.1' '2\.2'; do
+            ordered=$(grep -c "^$comm .* on a stream$" "$T/dump") || :
+            [ $((ordered > 0)) = $((hosts == 2)) ] || { cat "$T/dump"; false; }
+        done
+    done
+    clean
+}
+
 @test "stream: with DTRUN_PROGRAM_ORDER, a call on a view does not match one without" {
     stream gpustream promiser -x DTRUN_DEVICE=nccl -x DTRUN_PROGRAM_ORDER=1
     code_is 1

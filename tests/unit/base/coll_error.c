@@ -25,6 +25,8 @@ static void a_call_is_described_by_its_traits(void **state)
           "all-reduce of 5 f32 (sum), call 7" },
         { { .kind = DT_CALL_ALL_REDUCE, .count = UINT64_MAX, .op = DT_BXOR, .device = 1 },
           "all-reduce of 18446744073709551615 i8 (bxor) in device memory, call 0" },
+        { { .kind = DT_CALL_BROADCAST, .count = 3, .device = DT_DEVICE_ORDERED, .root = 1 },
+          "broadcast of 3 i8 from rank 1 in device memory, on a stream, call 0" },
         { { .kind = DT_CALL_ALL_REDUCE, .dtype = DT_F32, .options = (uint64_t)DT_WIRE_INT8 << 56 },
           "all-reduce of 0 f32 (sum) as int8, call 0" },
         { { .kind = DT_CALL_ALL_REDUCE, .dtype = DT_F16, .options = 1 },
