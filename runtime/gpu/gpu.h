@@ -19,8 +19,7 @@ struct dt_operation;
 
 struct dt_gpu { /* one per communicator; all zero at first */
     enum dt_gpu_path path;
-    bool program_order; /* calls on streams are launched in the order that the program has promised
-                         */
+    bool program_order;           /* all ranks have promised the order of their calls */
     char no_nccl[DT_GPU_WHY];     /* if this rank cannot use NCCL, the reason */
     struct dt_gpu_copies *copies; /* those of the current staged call */
     struct dt_gpu_copies *all_copies;

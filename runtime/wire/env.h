@@ -33,7 +33,7 @@
 #define DT_ENV_DEVICE            "DTRUN_DEVICE"
 #define DT_ENV_NCCL              "DTRUN_NCCL" /* read by ranks: path of the NCCL library */
 #define DT_ENV_NCCL_INIT_TIMEOUT "DTRUN_NCCL_INIT_TIMEOUT" /* read by ranks: seconds */
-/* read by ranks: "1": all ranks make their calls on streams in the same order */
+/* read by ranks: "1": all ranks make their calls on GPU memory in the same order */
 #define DT_ENV_PROGRAM_ORDER "DTRUN_PROGRAM_ORDER"
 /* read by ranks: "0": every communicator connects by itself */
 #define DT_ENV_NCCL_SPLIT "DTRUN_NCCL_SPLIT"

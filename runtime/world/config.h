@@ -18,7 +18,7 @@ struct dt_settings {
     bool shows_memory; /* lets the other ranks of the host read and write its memory (shm/cma.h) */
     enum dt_gpu_path gpu_path; /* how the user wants calls on GPU memory to be executed */
     uint32_t nccl_init_s;      /* seconds for NCCL to connect; 0: depends on the number of ranks */
-    bool program_order;        /* all ranks make their calls on streams in the same order */
+    bool program_order;        /* all ranks make their calls on GPU memory in one order */
     bool splits_nccl;          /* dt_comm_split may split NCCL's communicator, too */
     uint32_t recorder_calls;
     char recorder[PATH_MAX]; /* absolute path of the directory for dumps; "": none */

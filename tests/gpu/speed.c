@@ -171,6 +171,8 @@ void probe_enqueue(const char *arg)
         need(dt_stream_wait(view));
     }
     need(dt_comm_free(view));
+    if (comm != DT_WORLD)
+        need(dt_comm_free(comm));
     raw_close(&raw);
     if (dt_rank() == 0) {
         double nccl = median(took[0], MOST), own = median(took[1], MOST);
