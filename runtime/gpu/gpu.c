@@ -505,12 +505,13 @@ dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
  * the memory that sets blocks aside. */
 bool dt_gpu_goes_direct(const struct dt_comm *c, const struct dt_operation *o, bool *must)
 {
-    bool able = c->gpu->path == DT_GPU_NCCL && atomic_load(&c->gpu->directs.open) &&
-                o->memory == DT_MEMORY_DEVICE && can_make(c, o) &&
-                o->kind->call != DT_CALL_ALL_TO_ALL;
+    bool several = dt_nccl_needs_agreement(c);
+    bool direct = c->gpu->path == DT_GPU_NCCL && atomic_load(&c->gpu->directs.open) &&
+                  o->memory == DT_MEMORY_DEVICE && can_make(c, o) &&
+                  o->kind->call != DT_CALL_ALL_TO_ALL && (!several || c->gpu->program_order);
 
-    *must = able && c->gpu->program_order && dt_nccl_needs_agreement(c);
-    return *must || (able && !dt_nccl_needs_agreement(c));
+    *must = direct && several;
+    return direct;
 }
 
 bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, size_t *bytes)
