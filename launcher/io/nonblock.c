@@ -77,8 +77,10 @@ ssize_t dt_nonblock_write(const struct dt_nonblock *f, const void *data, size_t 
 {
     if (f->kind == DT_FD_SOCKET)
         return send(f->fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (f->kind != DT_FD_FILE)
+    if (f->lines && f->kind != DT_FD_FILE)
         n = whole_lines(data, n);
+    else if (f->kind == DT_FD_SHARED && n > PIPE_BUF)
+        n = PIPE_BUF;
     return write(f->fd, data, n);
 }
 

@@ -6,6 +6,7 @@
 #ifndef DT_IO_NONBLOCK_H
 #define DT_IO_NONBLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -20,6 +21,7 @@ struct dt_nonblock {
     enum dt_fd_kind kind;
     int fd;
     int ready_fd; /* polls readable when fd is ready; -1: fd is always ready */
+    bool lines;   /* dt_nonblock_write keeps lines of up to PIPE_BUF bytes whole */
 };
 
 /* flags: O_RDONLY or O_WRONLY. Always succeeds. */

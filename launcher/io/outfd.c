@@ -148,14 +148,15 @@ static void open_file(struct dt_outfd *o, uv_loop_t *loop)
     o->written = dt_filewriter_file(o->writer, o->file.fd, on_file_written, o);
 }
 
-struct dt_outfd *dt_outfd_open(uv_loop_t *loop, int fd, const struct dt_outfd_events *events,
-                               void *arg)
+struct dt_outfd *dt_outfd_open(uv_loop_t *loop, int fd, bool lines,
+                               const struct dt_outfd_events *events, void *arg)
 {
     struct dt_outfd *o = dt_xcalloc(1, sizeof *o);
 
     o->events = *events;
     o->arg = arg;
     dt_nonblock_open(&o->file, fd, O_WRONLY);
+    o->file.lines = lines;
     open_file(o, loop);
     uv_prepare_init(loop, &o->flush);
     o->flush.data = o;

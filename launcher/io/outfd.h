@@ -4,6 +4,7 @@
 #ifndef DT_IO_OUTFD_H
 #define DT_IO_OUTFD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
@@ -17,8 +18,10 @@ struct dt_outfd_events {
     void (*failed)(void *arg, int error); /* called once; queued and later bytes are dropped */
 };
 
-struct dt_outfd *dt_outfd_open(uv_loop_t *loop, int fd, const struct dt_outfd_events *events,
-                               void *arg);
+/* lines: if fd is a pipe, other processes that write to it split no line of up to PIPE_BUF bytes.
+ * This costs speed. */
+struct dt_outfd *dt_outfd_open(uv_loop_t *loop, int fd, bool lines,
+                               const struct dt_outfd_events *events, void *arg);
 void dt_outfd_add(struct dt_outfd *o, const void *data, size_t n); /* appends to the queue */
 size_t dt_outfd_pending(const struct dt_outfd *o);
 /* Returns when the descriptor last accepted bytes or, if later, began to keep them waiting. If it

@@ -382,7 +382,7 @@ static void open_sinks(struct dt_outmux *m, uv_loop_t *loop)
         m->sinks[i].fd = i == 0 ? STDOUT_FILENO : STDERR_FILENO;
         m->sinks[i].backlog = dt_backlog_create(m->nstreams + 1);
         m->sinks[i].colour = shows_colour(m->sinks[i].fd);
-        m->sinks[i].out = dt_outfd_open(loop, m->sinks[i].fd, &events, &m->sinks[i]);
+        m->sinks[i].out = dt_outfd_open(loop, m->sinks[i].fd, m->lines, &events, &m->sinks[i]);
     }
 }
 
