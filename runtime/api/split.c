@@ -108,28 +108,14 @@ static void make_own_communicator(void *arg)
 
 /* A duplicate may be meant for another device, or for data on the host, so it connects by itself.
  */
-static bool can_split_gpu(struct dt_comm *parent, enum dt_call_kind kind)
-{
-    return kind == DT_CALL_SPLIT && dt_gpu_can_split(parent);
-}
-
-static bool all_can_split_gpu(const struct split_result *o)
-{
-    for (int rank = 0; rank < o->parent->size; rank++) {
-        if (!o->words[rank].gpu)
-            return false;
-    }
-    return true;
-}
-
-static dt_result_t split_gpu(struct split_result *o)
+static dt_result_t split_gpu(const struct split_result *o, enum dt_call_kind kind)
 {
     uint64_t color = o->words[o->parent->rank].color;
     bool joins = o->comm && o->made == DT_OK && o->comm->size > 1;
 
-    if (!all_can_split_gpu(o))
+    if (kind != DT_CALL_SPLIT)
         return DT_OK;
-    return dt_gpu_split(o->parent, joins ? o->comm : NULL, (int)color - 1);
+    return dt_gpu_split(o->parent, joins ? o->comm : NULL, (int)(color - 1));
 }
 
 /* r: the result of the call on parent. A rank that fails in that call before it has created the new
@@ -183,12 +169,11 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
         /* before any rank knows the new communicator and can stop it */
         atomic_fetch_add(&w->shm.ranks[w->local_rank].joining, 1);
         o.members = (uint32_t *)(words + parent->size);
-        words[parent->rank] =
-            (struct dt_split_word){ color, key, new_id(w, kind), can_split_gpu(parent, kind) };
+        words[parent->rank] = (struct dt_split_word){ color, key, new_id(w, kind) };
         r = dt_comm_all_gather_table_then(parent, kind, words, sizeof *words, make_own_communicator,
                                           &o);
         if (r == DT_OK)
-            r = split_gpu(&o);
+            r = split_gpu(&o, kind);
         r = join_communicator(&o, kind, r);
         atomic_fetch_sub(&w->shm.ranks[w->local_rank].joining, 1);
     }

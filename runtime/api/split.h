@@ -8,8 +8,7 @@
 struct dt_split_word {
     uint64_t color; /* 0: this rank joins no new communicator */
     int64_t key;
-    uint64_t id;  /* the id of the new communicator if this is its first rank */
-    uint64_t gpu; /* whether this rank is ready to split NCCL's communicator, too */
+    uint64_t id; /* the id of the new communicator if this is its first rank */
 };
 
 /* Stores the ranks of rank me's color, ordered by key, then by rank. Returns their number. Pure. */

@@ -520,16 +520,14 @@ bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, siz
     return o->memory == DT_MEMORY_DEVICE && !can_make(c, o);
 }
 
-bool dt_gpu_can_split(struct dt_comm *c)
-{
-    return c->world->settings.splits_nccl && c->gpu->path == DT_GPU_NCCL &&
-           dt_ncclinit_can_split(c);
-}
-
+/* The ranks have chosen the path together, so all return here, or none. */
 dt_result_t dt_gpu_split(struct dt_comm *parent, struct dt_comm *child, int color)
 {
-    dt_result_t r = dt_ncclinit_split(parent, child, color);
+    dt_result_t r;
 
+    if (parent->gpu->path != DT_GPU_NCCL)
+        return DT_OK;
+    r = dt_ncclinit_split(parent, child, color);
     if (r != DT_OK)
         dt_ncclcomm_abort(parent);
     return r;

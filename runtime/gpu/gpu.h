@@ -28,11 +28,9 @@ struct dt_gpu { /* one per communicator; all zero at first */
     struct dt_shared shared;
 };
 
-/* Whether this rank is ready to split c's NCCL communicator when c is split. */
-bool dt_gpu_can_split(struct dt_comm *c);
-/* Makes child's NCCL communicator by a split of parent's. Collective on parent, if all its ranks
- * are ready. child NULL: this rank gets none. Other ranks of parent may have other children, which
- * differ in color. A failure ends parent. */
+/* Collective on parent, when it is split: makes child's NCCL communicator by a split of parent's,
+ * if NCCL serves parent and all its ranks are ready. child NULL: this rank gets none. Other ranks
+ * of parent may have other children, which differ in color. A failure ends parent. */
 dt_result_t dt_gpu_split(struct dt_comm *parent, struct dt_comm *child, int color);
 /* Makes an operation on GPU memory or managed memory. The operation has been checked and has taken
  * its order. */

@@ -250,15 +250,12 @@ static bool lives(const struct dt_ncclcomm *n)
     return alive;
 }
 
-/* Earlier calls on c are over when c is split. While calls on other communicators are at work, NCCL
- * might wait for them when it allocates memory. */
-bool dt_ncclinit_can_split(struct dt_comm *c)
+/* Whether ncclCommSplit would wait only for the other ranks. Earlier calls on c are over when c is
+ * split. */
+static bool can_split(struct dt_comm *c)
 {
-    bool idle = dt_gpu_provision_begin();
-
-    if (idle)
-        dt_gpu_provision_end();
-    return idle && dt_nccl()->splits && lives(&c->gpu->nccl) && dt_ncclcomm_state(c) == ncclSuccess;
+    return c->world->settings.splits_nccl && dt_nccl()->splits && lives(&c->gpu->nccl) &&
+           dt_ncclcomm_state(c) == ncclSuccess;
 }
 
 static dt_result_t split_ranks(struct dt_comm *parent, struct dt_comm *child, int color)
@@ -281,7 +278,7 @@ static dt_result_t split_ranks(struct dt_comm *parent, struct dt_comm *child, in
     return finish_start(parent, &s);
 }
 
-dt_result_t dt_ncclinit_split(struct dt_comm *parent, struct dt_comm *child, int color)
+static dt_result_t split_in_context(struct dt_comm *parent, struct dt_comm *child, int color)
 {
     const struct dt_ncclcomm *n = &parent->gpu->nccl;
     struct dt_cuda_scope scope;
@@ -292,6 +289,21 @@ dt_result_t dt_ncclinit_split(struct dt_comm *parent, struct dt_comm *child, int
         return dt_gpu_fail(parent, "cuCtxPushCurrent", result);
     r = split_ranks(parent, child, color);
     dt_cuda_leave(&scope);
+    return r;
+}
+
+/* When NCCL allocates memory, the driver might make it wait for calls of other communicators. So
+ * none may be at work, and until the split is over none begins. */
+dt_result_t dt_ncclinit_split(struct dt_comm *parent, struct dt_comm *child, int color)
+{
+    bool idle = dt_gpu_provision_begin();
+    int64_t all_ready = idle && can_split(parent);
+    dt_result_t r = dt_comm_all_reduce_words(parent, DT_CALL_SPLIT, &all_ready, 1, DT_MIN);
+
+    if (r == DT_OK && all_ready)
+        r = split_in_context(parent, child, color);
+    if (idle)
+        dt_gpu_provision_end();
     return r;
 }
 

@@ -20,10 +20,7 @@ dt_result_t dt_ncclinit_connect(struct dt_comm *c, const struct dt_gpu_order *or
 /* Collective: connects all ranks, and allows calls that the program's thread launches (direct.h).
  * After a failure NCCL's communicator has been aborted. */
 dt_result_t dt_ncclinit_open(struct dt_comm *c, const struct dt_gpu_order *order);
-/* Whether NCCL's communicator of c is connected, and idle, and no other is at work: then
- * ncclCommSplit waits only for the other ranks. */
-bool dt_ncclinit_can_split(struct dt_comm *c);
-/* Collective on parent: see dt_gpu_split. */
+/* Collective on parent, which NCCL serves: see dt_gpu_split. */
 dt_result_t dt_ncclinit_split(struct dt_comm *parent, struct dt_comm *child, int color);
 /* Whether NCCL's communicator of c has been made by a split, in the context of this order. */
 bool dt_ncclinit_fits(const struct dt_comm *c, const struct dt_gpu_order *order);

@@ -32,7 +32,7 @@
 #include "runtime/wire/msg.h"
 
 enum {
-    DT_RANK_PROTOCOL = 23, /* incremented when a message or the shared memory (hostshm.h) changes */
+    DT_RANK_PROTOCOL = 24, /* incremented when a message or the shared memory (hostshm.h) changes */
     DT_RANK_REFUSED_TEXT = 512,
     DT_RANK_NOTE_TEXT = 512,
     DT_RANK_FAILED_TEXT = 512,

@@ -219,6 +219,18 @@ splits() { # COUNT WHAT [dtrun option...]
     splits 0 split
 }
 
+# A driver that is asked for memory while calls are under way may wait for them, and they for other ranks.
+@test "NCCL: ncclCommSplit is called only while no other call is under way, and none begins meanwhile" {
+    use_standin 3
+    dtrun --no-tag -np 3 -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log" "$RANK/gpu" splitbeside
+    unset LD_LIBRARY_PATH
+    code_is 0
+    ! grep outstanding "$T/log" || false
+    [ "$(grep -c 'splits its communicator' "$T/log")" -ge 3 ]
+    [ "$(grep -c 'members: 0 1 2$' "$OUT")" = 3 ] || { show; false; }
+    clean
+}
+
 # A communicator that is split off has ranks of its own: rank 0 of the second one is rank 2 of the job.
 @test "NCCL: a split that hangs, fails or loses a rank ends the job with the reason" {
     gpu splitfails -np 4 -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=init-hang:1:2 -x DTRUN_NCCL_INIT_TIMEOUT=1

@@ -14,6 +14,7 @@
  * - splitlater: the same, with reversed numbers, out of one that is in use; and some of one rank
  * - splitfails: a split of a communicator that is in use, which may fail
  * - splitdup: a duplicate of one that is in use
+ * - splitbeside: splits while another thread makes calls
  * - factors: all-reduces with options
  * - mixed: every call with one buffer in host memory, the other in device memory
  * - unlike: rank 1 passes host memory, the others device memory
@@ -36,6 +37,7 @@
  * - capture: a call while a graph is being captured, then one that works
  * - beside: a request that is made in the background while a graph is being captured */
 #include <dlfcn.h>
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -677,7 +679,7 @@ static void split_later(void)
     need(dt_comm_split(DT_WORLD, me, 0, &own));
     if (half != DT_COMM_NULL) {
         show_members(half);
-        need(dt_comm_split(half, 7, me, &again));
+        need(dt_comm_split(half, INT_MAX, me, &again));
         show_members(again);
         need(dt_comm_free(again));
         show_members(half);
@@ -685,6 +687,37 @@ static void split_later(void)
     }
     show_members(own);
     use_world();
+}
+
+static void *call_beside(void *comm)
+{
+    float *buf;
+
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    for (unsigned i = 0; i < 200; i++) {
+        need(dt_all_reduce(comm, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+        usleep(i * 97 % 1000);
+    }
+    return NULL;
+}
+
+static void split_beside(void)
+{
+    dt_comm_t *other, *half;
+    pthread_t thread;
+
+    use_world();
+    need(dt_comm_dup(DT_WORLD, &other));
+    if (pthread_create(&thread, NULL, call_beside, other) != 0)
+        exit(7);
+    for (int i = 0; i < 50; i++) {
+        need(dt_comm_split(DT_WORLD, dt_rank() % 2, 0, &half));
+        need(dt_comm_free(half));
+    }
+    pthread_join(thread, NULL);
+    need(dt_comm_split(DT_WORLD, 0, 0, &half));
+    show_members(half);
 }
 
 static void split_failing(void)
@@ -1233,6 +1266,7 @@ int main(int argc, char **argv)
                                            { "splitlater", split_later },
                                            { "splitfails", split_failing },
                                            { "splitdup", split_dup },
+                                           { "splitbeside", split_beside },
                                            { "factors", factors },
                                            { "mixed", mixed },
                                            { "misaligned", misaligned },

@@ -5,7 +5,9 @@
  * host (NCCL_HOSTID tells hosts apart). All have the same version of NCCL. If one rank fails, the
  * others get ncclRemoteError. A non-blocking communicator exists at once, reports ncclInProgress,
  * and is made in a thread. One that is split off appears when the split is done; until then the
- * parent is in progress. There must be no outstanding operation on the parent. */
+ * parent is in progress. There must be no outstanding operation on the parent. Nor on another
+ * communicator of the device: ncclCommSplit makes streams and pins memory, and some drivers wait
+ * there for all work of the device. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,6 +275,15 @@ static ncclResult_t run_split(struct standin_job *job)
     return result;
 }
 
+static void check_idle(const struct ncclComm *parent)
+{
+    const struct ncclComm *busy = standin_order_busy(parent->device);
+
+    if (busy)
+        standin_report("rank %d splits a communicator while %s has an outstanding operation",
+                       parent->rank, busy == parent ? "it" : "another one");
+}
+
 static ncclResult_t begin_split(struct ncclComm *parent, int color, int key, struct ncclComm **out,
                                 const ncclConfig_t *config)
 {
@@ -284,9 +295,7 @@ static ncclResult_t begin_split(struct ncclComm *parent, int color, int key, str
     if (result)
         return result;
     standin_log("rank %d splits its communicator", parent->rank);
-    if (cuEventQuery(parent->launched) == CUDA_ERROR_NOT_READY)
-        standin_report("rank %d splits a communicator that has an outstanding operation",
-                       parent->rank);
+    check_idle(parent);
     if (color != NCCL_SPLIT_NOCOLOR) {
         child = standin_new_comm();
         child->blocking = blocking;
@@ -317,6 +326,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *spli
         result = begin_split(comm, color, key, split, config);
     standin_group_note(result);
     ended = standin_group_end();
+    if (!ended)
+        check_idle(comm);
     standin_leave(comm);
     return ended && ended != ncclInProgress ? ended : result;
 }

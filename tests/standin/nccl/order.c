@@ -41,6 +41,18 @@ void standin_order_launch(struct standin_kernel_plan *plan)
     pthread_mutex_unlock(&dti_mutex);
 }
 
+const struct ncclComm *standin_order_busy(CUdevice device)
+{
+    const struct ncclComm *comm;
+
+    pthread_mutex_lock(&dti_mutex);
+    comm = dti_comms;
+    while (comm && (comm->device != device || cuEventQuery(comm->launched) != CUDA_ERROR_NOT_READY))
+        comm = comm->next;
+    pthread_mutex_unlock(&dti_mutex);
+    return comm;
+}
+
 static const struct standin_before *differs(const struct standin_call *a,
                                             const struct standin_call *b)
 {

@@ -19,4 +19,7 @@ void standin_order_launch(struct standin_kernel_plan *plan);
  * run after a different number of kernels of some other communicator. */
 void standin_order_compare(struct ncclComm *comm);
 
+/* A communicator of this process on that device whose last kernel has not ended, or NULL. */
+const struct ncclComm *standin_order_busy(CUdevice device);
+
 #endif

@@ -77,8 +77,8 @@ static void members_are_in_order_of_key_then_rank(void **state)
         for (uint32_t r = 0; r < n; r++) {
             char color = cases[i].colors[r];
 
-            words[r] = (struct dt_split_word){ color == '-' ? 0 : (uint64_t)color, cases[i].keys[r],
-                                               r, 0 };
+            words[r] =
+                (struct dt_split_word){ color == '-' ? 0 : (uint64_t)color, cases[i].keys[r], r };
         }
         uint32_t count = dt_split_members(words, n, cases[i].me, members);
         for (uint32_t m = 0; m < count; m++)
