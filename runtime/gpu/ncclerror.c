@@ -36,6 +36,12 @@ static dt_result_t await_cause(struct dt_comm *c, ncclResult_t error)
     return r;
 }
 
+const char *dt_nccl_way_around(const char *function)
+{
+    return strcmp(function, "ncclCommSplit") == 0 ? "; DTRUN_NCCL_SPLIT=0 does without this call"
+                                                  : "";
+}
+
 /* Leaves NCCL's advice out: "unhandled system error (run with NCCL_DEBUG=INFO for details)". */
 const char *dt_nccl_describe(const char *function, ncclResult_t error, char text[DT_NCCL_TEXT])
 {
@@ -43,9 +49,10 @@ const char *dt_nccl_describe(const char *function, ncclResult_t error, char text
     const char *said = dt_nccl()->ncclGetLastError(NULL);
     const char *advice = strstr(means, " (run with");
 
-    snprintf(text, DT_NCCL_TEXT, "%s: %.*s (%s, %d)%s%.200s: %s", function,
+    snprintf(text, DT_NCCL_TEXT, "%s: %.*s (%s, %d)%s%.200s: %s%s", function,
              (int)(advice ? advice - means : 100), means, dt_nccl_error_name(error), (int)error,
-             said && *said ? ": " : "", said ? said : "", dt_nccl_remedy(said ? said : ""));
+             said && *said ? ": " : "", said ? said : "", dt_nccl_remedy(said ? said : ""),
+             dt_nccl_way_around(function));
     return text;
 }
 

@@ -78,12 +78,12 @@ static void abort_abandoned_init(void *arg)
     dt_cuda_leave(&scope);
 }
 
-static dt_result_t report_init_timeout(struct dt_comm *c, unsigned seconds)
+static dt_result_t report_init_timeout(struct dt_comm *c, const char *function, unsigned seconds)
 {
     dt_fail(DT_ERR_TIMEOUT,
-            "NCCL has not connected the %d ranks in %u s (DTRUN_NCCL_INIT_TIMEOUT); "
-            "NCCL_DEBUG=INFO shows where it waits, NCCL_SOCKET_IFNAME names the network to use",
-            c->gpu->nccl.size, seconds);
+            "%s: NCCL has not connected the %d ranks in %u s (DTRUN_NCCL_INIT_TIMEOUT); "
+            "NCCL_DEBUG=INFO shows where it waits, NCCL_SOCKET_IFNAME names the network to use%s",
+            function, c->gpu->nccl.size, seconds, dt_nccl_way_around(function));
     dt_coll_error(&c->coll_error, DT_ERR_TIMEOUT, (uint32_t)c->world->rank);
     c->coll_error.why = dt_last_error();
     return DT_ERR_TIMEOUT;
@@ -132,7 +132,7 @@ static dt_result_t await_start(struct dt_comm *c, void *arg)
         if (r != DT_OK)
             return r;
         if (dt_clock_ns() > until)
-            return report_init_timeout(c, seconds);
+            return report_init_timeout(c, s->function, seconds);
         dt_gpu_pause(turn);
     }
 }

@@ -235,12 +235,12 @@ splits() { # COUNT WHAT [dtrun option...]
 @test "NCCL: a split that hangs, fails or loses a rank ends the job with the reason" {
     gpu splitfails -np 4 -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=init-hang:1:2 -x DTRUN_NCCL_INIT_TIMEOUT=1
     code_is 1
-    grep -q -- '^-5: .*NCCL has not connected the 4 ranks in 1 s (DTRUN_NCCL_INIT_TIMEOUT)' "$OUT" || { show; false; }
-    [ "$(grep -c -- '^-5: ' "$OUT")" = 4 ] || { show; false; }
+    grep -q -- '^-5: .*ncclCommSplit: NCCL has not connected the 4 ranks in 1 s (DTRUN_NCCL_INIT_TIMEOUT)' "$OUT" || { show; false; }
+    [ "$(grep -c -- '^-5: .*DTRUN_NCCL_SPLIT=0 does without this call$' "$OUT")" = 4 ] || { show; false; }
     clean
     gpu splitfails -np 4 -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=init-error:1:2
     code_is 1
-    [ "$(grep -c -- '^-11: .*ncclCommSplit: ' "$OUT")" = 4 ] || { show; false; }
+    [ "$(grep -c -- '^-11: .*ncclCommSplit: .*DTRUN_NCCL_SPLIT=0 does without this call$' "$OUT")" = 4 ] || { show; false; }
     clean
     gpu splitfails -np 4 -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=abort-hang:1,init-hang:1:2 -x DTRUN_NCCL_INIT_TIMEOUT=1
     code_is 1
