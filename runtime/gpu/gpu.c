@@ -230,7 +230,7 @@ static dt_result_t choose_from_offers(struct dt_comm *c, const struct dt_gpu_off
         r = accept_obstacle(c, &choice, c->world->settings.gpu_path, obstacle);
     if (r != DT_OK)
         return r;
-    if (!choice.splits)
+    if (!choice.keeps_split)
         dt_ncclcomm_discard(c);
     c->gpu->path = choice.path;
     c->gpu->program_order = choice.ordered;

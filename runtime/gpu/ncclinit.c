@@ -103,6 +103,7 @@ struct start {
     struct dt_comm *made; /* the communicator that it is for; NULL: this rank gets none */
 };
 
+/* A split blocks until it is done, so its result does not depend on c's state. */
 static ncclResult_t poll_start(struct dt_comm *c, const struct start *s)
 {
     const struct init *init = dt_errand_result(s->errand);

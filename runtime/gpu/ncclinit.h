@@ -1,6 +1,6 @@
-/* Makes NCCL's communicators. One that is split from a communicator which NCCL serves is made by
- * ncclCommSplit, because all ranks of both are in the call. Any other is connected at the first
- * call that needs it. */
+/* Makes NCCL's communicators. When a communicator is split that NCCL serves, all its ranks are in
+ * that call, so ncclCommSplit can make those of the new ones. All others are connected at the first
+ * call that needs them. */
 #ifndef DT_GPU_NCCLINIT_H
 #define DT_GPU_NCCLINIT_H
 

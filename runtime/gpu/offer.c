@@ -104,10 +104,10 @@ static struct dt_gpu_choice find_obstacle_to_sharing(const struct dt_gpu_offer *
 static void agree_on_abilities(struct dt_gpu_choice *choice, const struct dt_gpu_offer *offers,
                                int size)
 {
-    choice->ordered = choice->splits = true;
+    choice->ordered = choice->keeps_split = true;
     for (int rank = 0; rank < size; rank++) {
         choice->ordered &= offers[rank].ordered != 0;
-        choice->splits &= offers[rank].split != 0;
+        choice->keeps_split &= offers[rank].split != 0;
     }
 }
 

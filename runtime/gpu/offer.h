@@ -28,7 +28,7 @@ struct dt_gpu_offer { /* made of whole words; each rank shows its own to all oth
     uint64_t node;
     uint64_t unable;  /* enum dt_gpu_unable */
     uint64_t ordered; /* whether the program has promised an order that NCCL can keep */
-    uint64_t split;   /* whether the rank can use the NCCL communicator of a split (ncclinit.h) */
+    uint64_t split;   /* whether a split has made an NCCL communicator that fits the call */
     /* the GPU's place on its host; MIG devices of one GPU have the same place but different
      * UUIDs */
     char bus[DT_GPU_BUS];
@@ -48,9 +48,9 @@ struct dt_gpu_choice {
     enum dt_gpu_path path;
     enum dt_gpu_obstacle obstacle; /* to NCCL, or, if ranks share a GPU, to sharing */
     int a, b;
-    bool shares;  /* whether sharing was considered, because ranks share a GPU */
-    bool ordered; /* with path NCCL: whether all ranks have promised the order */
-    bool splits;  /* with path NCCL: whether all ranks can use the NCCL communicator of a split */
+    bool shares;      /* whether sharing was considered, because ranks share a GPU */
+    bool ordered;     /* with path NCCL: whether all ranks have promised the order */
+    bool keeps_split; /* with path NCCL: whether the one that a split has made serves all ranks */
 };
 
 /* Whether both use the same device of the same host. */

@@ -17,7 +17,7 @@ struct dt_ncclapi {
     DT_NCCL_NEWER_FUNCTIONS(DT_NCCL_MEMBER) /* NULL if the library lacks it */
     int version;                            /* such as 22809 */
     bool blocks; /* its calls return once NCCL has launched them; else NCCL's own thread launches */
-    bool splits; /* ncclCommSplit is one call, and its result does not depend on the parent */
+    bool splits; /* ncclCommSplit blocks, and parent and child share nothing */
 };
 
 /* Returns NULL if no library can be used, and sets *why. Looks only once in a process. */

@@ -76,6 +76,23 @@ static void ranks_choose_together(void **state)
     }
 }
 
+static void what_a_split_has_made_is_kept_if_it_fits_all_ranks(void **state)
+{
+    struct dt_gpu_offer offers[2] = {
+        { .wish = DT_GPU_NCCL, .nccl = 22809, .bus = "a", .split = 1 },
+        { .wish = DT_GPU_NCCL, .nccl = 22809, .bus = "b", .split = 1 },
+    };
+
+    (void)state;
+    assert_true(dt_gpu_choose(offers, 2).keeps_split);
+    offers[1].split = 0;
+    assert_false(dt_gpu_choose(offers, 2).keeps_split);
+    assert_int_equal(dt_gpu_choose(offers, 2).path, DT_GPU_NCCL);
+    offers[1].split = 1;
+    strcpy(offers[1].bus, "a");
+    assert_false(dt_gpu_choose(offers, 2).keeps_split); /* NCCL refuses ranks that share a GPU */
+}
+
 static void paths_have_names(void **state)
 {
     (void)state;
@@ -312,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_choose_together),
+        cmocka_unit_test(what_a_split_has_made_is_kept_if_it_fits_all_ranks),
         cmocka_unit_test(paths_have_names),
         cmocka_unit_test(nccl_serves_what_it_has),
         cmocka_unit_test(nccl_serves_factors_that_it_keeps_exactly),
