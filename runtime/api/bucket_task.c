@@ -156,6 +156,7 @@ void dt_bucket_task_remove_operation(struct dt_bucket_task *t)
     t->n = 0;
 }
 
+/* If the operations are made one by one, the task is launched with the last of them. */
 void dt_bucket_task_begin(struct dt_bucket_task *t)
 {
     struct dt_operation *last = t->operations ? &t->operations[t->n - 1] : NULL;

@@ -55,9 +55,9 @@ bool dt_bucket_task_add_buffer(struct dt_bucket_task *t, void *buf, size_t bytes
 bool dt_bucket_task_add_operation(struct dt_bucket_task *t, const struct dt_operation *o);
 /* Removes the only operation. The caller owns its order again. */
 void dt_bucket_task_remove_operation(struct dt_bucket_task *t);
-/* The task is being submitted, or could not be: counts its launch among those that are left to
- * other threads. */
+/* Before the task is submitted: counts its launch among those that are left to other threads. */
 void dt_bucket_task_begin(struct dt_bucket_task *t);
+/* The task was not submitted after all. */
 void dt_bucket_task_cancel(struct dt_bucket_task *t);
 /* Empties a task that is done. Returns false if the task is not worth keeping. */
 bool dt_bucket_task_reuse(struct dt_bucket_task *t);

@@ -224,6 +224,7 @@ static void queue_on_nccl(struct dt_comm *c, const struct dt_operation *o, CUstr
         d->name = "cuMemcpyDtoDAsync";
 }
 
+/* CU_STREAM_PER_THREAD stands for another stream in each thread. */
 static void launch_queued(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
 {
     const struct dt_cuda *cuda = dt_cuda();

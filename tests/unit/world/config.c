@@ -123,6 +123,19 @@ static void the_program_may_promise_an_order_of_its_calls(void **state)
     clear_environment(NULL);
 }
 
+/* Such a program has no field for the order. Behind its structure may be anything. */
+static void a_program_that_was_built_with_an_older_header_promises_no_order(void **state)
+{
+    dt_config_t c = DT_CONFIG_INIT;
+    struct dt_settings s;
+
+    (void)state;
+    c.size = offsetof(dt_config_t, program_order);
+    c.program_order = 1;
+    assert_int_equal(dt_config_read(&c, &s), DT_OK);
+    assert_false(s.program_order);
+}
+
 static void impossible_settings_are_reported(void **state)
 {
     static const struct {
@@ -272,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_environment_overrides_the_program),
         cmocka_unit_test(the_program_may_promise_an_order_of_its_calls),
+        cmocka_unit_test(a_program_that_was_built_with_an_older_header_promises_no_order),
         cmocka_unit_test(impossible_settings_are_reported),
         cmocka_unit_test(unknown_fields_must_be_zero),
         cmocka_unit_test(a_relative_path_starts_at_the_current_directory),
