@@ -5,9 +5,9 @@
  * host (NCCL_HOSTID tells hosts apart). All have the same version of NCCL. If one rank fails, the
  * others get ncclRemoteError. A non-blocking communicator exists at once, reports ncclInProgress,
  * and is made in a thread. One that is split off appears when the split is done; until then the
- * parent is in progress. There must be no outstanding operation on the parent. Nor on another
- * communicator of the device: ncclCommSplit makes streams and pins memory, and some drivers wait
- * there for all work of the device. */
+ * parent is in progress. No operation may be outstanding on the parent. Nor may one be on another
+ * communicator of the device, because ncclCommSplit makes streams and pins memory: some drivers
+ * wait there for all work of the device. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
