@@ -151,7 +151,10 @@ static ncclResult_t fold(struct dt_ncclcall *n, const struct dt_ncclapi *api,
         return r;
     r = make_fold(n, api, o, op);
     freed = api->ncclRedOpDestroy(op, n->comm);
-    return dt_nccl_failed(r) ? r : freed;
+    if (dt_nccl_failed(r) || !dt_nccl_failed(freed))
+        return r;
+    n->name = "ncclRedOpDestroy";
+    return freed;
 }
 
 /* Copies bytes, so NCCL need not know the type. */
@@ -161,17 +164,33 @@ static ncclResult_t pass_blocks(struct dt_ncclcall *n, const struct dt_ncclapi *
     size_t bytes = o->given.each * dt_dtype_size(o->dtype);
     const uint8_t *in = o->in;
     uint8_t *out = o->out;
-    ncclResult_t r = api->ncclGroupStart(), ended;
+    ncclResult_t r = ncclSuccess;
 
     for (int peer = 0; !dt_nccl_failed(r) && peer < n->size; peer++) {
+        n->name = "ncclSend";
         r = api->ncclSend(in + (size_t)peer * bytes, bytes, ncclUint8, peer, n->comm, n->stream);
-        if (!dt_nccl_failed(r))
-            r = api->ncclRecv(out + (size_t)peer * bytes, bytes, ncclUint8, peer, n->comm,
-                              n->stream);
+        if (dt_nccl_failed(r))
+            break;
+        n->name = "ncclRecv";
+        r = api->ncclRecv(out + (size_t)peer * bytes, bytes, ncclUint8, peer, n->comm, n->stream);
     }
+    return r;
+}
+
+static ncclResult_t pass_in_group(struct dt_ncclcall *n, const struct dt_ncclapi *api,
+                                  const struct dt_operation *o)
+{
+    ncclResult_t r = api->ncclGroupStart(), ended;
+
+    n->name = "ncclGroupStart";
+    if (dt_nccl_failed(r))
+        return r;
+    r = pass_blocks(n, api, o);
     ended = api->ncclGroupEnd();
+    if (dt_nccl_failed(r))
+        return r;
     n->name = "ncclGroupEnd (ncclSend, ncclRecv)";
-    return dt_nccl_failed(r) ? r : ended;
+    return ended;
 }
 
 static ncclResult_t broadcast(struct dt_ncclcall *n, const struct dt_ncclapi *api,
@@ -202,7 +221,7 @@ ncclResult_t dt_ncclcalls_queue(struct dt_ncclcall *n, const struct dt_operation
     case DT_CALL_ALL_GATHER:
         return all_gather(n, api, o);
     case DT_CALL_ALL_TO_ALL:
-        return pass_blocks(n, api, o);
+        return pass_in_group(n, api, o);
     default:
         return fold(n, api, o);
     }
