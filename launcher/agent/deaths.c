@@ -104,6 +104,7 @@ void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo
     uint32_t index = (uint32_t)(p - g->processes);
     struct dt_rank_state state = last_state(g, index);
     bool by_signal = info->si_code != CLD_EXITED && !p->aborted;
+    bool peer_lost = state.peer_lost || (state.gpu_lost && info->si_status != 0);
 
     p->end = (struct dt_msg_exit){
         .generation = g->start.generation,
@@ -115,12 +116,11 @@ void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo
         .signo = by_signal ? info->si_status : 0,
         .time_ns = p->aborted ? p->aborted_ns : dt_now_ns(),
         .step = state.step,
-        .flags = (state.linked ? DT_EXITED_LINKED : 0) |
-                 (state.finalized ? DT_EXITED_FINALIZED : 0) |
-                 (state.peer_lost ? DT_EXITED_PEER_LOST : 0) |
-                 (state.failed ? DT_EXITED_COMM_FAILED : 0) |
-                 (info->si_code == CLD_DUMPED ? DT_EXITED_CORE : 0) |
-                 (g->stopping ? DT_EXITED_STOPPED : 0) | (p->injected ? DT_EXITED_INJECTED : 0),
+        .flags =
+            (state.linked ? DT_EXITED_LINKED : 0) | (state.finalized ? DT_EXITED_FINALIZED : 0) |
+            (peer_lost ? DT_EXITED_PEER_LOST : 0) | (state.failed ? DT_EXITED_COMM_FAILED : 0) |
+            (info->si_code == CLD_DUMPED ? DT_EXITED_CORE : 0) |
+            (g->stopping ? DT_EXITED_STOPPED : 0) | (p->injected ? DT_EXITED_INJECTED : 0),
     };
     if (lacked_memory(&g->host->oom, &p->end)) {
         p->end.flags |= DT_EXITED_OOM;

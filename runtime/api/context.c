@@ -137,7 +137,7 @@ static void see_status(struct dt_comm *c, void *arg)
 
     if (dt_comm_check_stop(c, &t) == DT_OK)
         return;
-    dt_world_note_lost(c->world, t.code);
+    dt_world_note_lost(c->world, c->id, t.code, t.rank);
     *status = dt_error_report(c, &t, NULL, NULL);
 }
 

@@ -66,6 +66,7 @@ enum dt_hostshm_flags {
     DT_HOSTSHM_FINALIZED = 1, /* dt_finalize has succeeded */
     DT_HOSTSHM_PEER_LOST = 2, /* a call has returned DT_ERR_PEER, or waited for too long */
     DT_HOSTSHM_DUMPING = 4,   /* it is writing its dump; SIGTERM is delayed until it has finished */
+    DT_HOSTSHM_GPU_LOST = 8,  /* the GPU of another rank has ended all communicators */
 };
 
 #define DT_HOSTSHM_NO_STEP INT64_MAX /* no step is watched */

@@ -389,7 +389,8 @@ struct dt_msg_rank_hello {
 enum dt_exit_flags {
     DT_EXITED_LINKED = 1,        /* it had called dt_init */
     DT_EXITED_FINALIZED = 2,     /* it had called dt_finalize */
-    DT_EXITED_PEER_LOST = 4,     /* a call had returned DT_ERR_PEER: its death is a consequence */
+    DT_EXITED_PEER_LOST = 4,     /* a call had returned DT_ERR_PEER, or another rank's GPU has made
+                                    it fail: its death is a consequence */
     DT_EXITED_CORE = 8,          /* dumped core */
     DT_EXITED_OOM = 16,          /* it, or a process of its own, was killed for lack of memory */
     DT_EXITED_STOPPED = 32,      /* the agent had been told to stop it */

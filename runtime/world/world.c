@@ -191,10 +191,22 @@ void dt_world_leave(struct dt_world *w)
     w->table = (struct dt_msg_table){ 0 };
 }
 
-void dt_world_note_lost(struct dt_world *w, dt_result_t result)
+/* Whether the GPU or NCCL of another rank has ended all communicators. */
+static bool is_of_other_gpu(const struct dt_world *w, uint64_t comm, dt_result_t result,
+                            uint32_t culprit)
 {
+    return comm == 0 && culprit != (uint32_t)w->rank &&
+           (result == DT_ERR_CUDA || result == DT_ERR_NCCL);
+}
+
+void dt_world_note_lost(struct dt_world *w, uint64_t comm, dt_result_t result, uint32_t culprit)
+{
+    _Atomic uint32_t *flags = &w->shm.ranks[w->local_rank].flags;
+
     if (result == DT_ERR_PEER || dt_hostshm_stopped(&w->shm, NULL) == DT_ERR_TIMEOUT)
-        atomic_fetch_or(&w->shm.ranks[w->local_rank].flags, DT_HOSTSHM_PEER_LOST);
+        atomic_fetch_or(flags, DT_HOSTSHM_PEER_LOST);
+    if (is_of_other_gpu(w, comm, result, culprit))
+        atomic_fetch_or(flags, DT_HOSTSHM_GPU_LOST);
 }
 
 /* Tells the agent before any rank can see the stop and exit. So the agent learns of this failure
@@ -204,7 +216,7 @@ void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *s
 {
     int stopped = dt_hostshm_stopped(shm, NULL);
 
-    dt_world_note_lost(w, result);
+    dt_world_note_lost(w, comm, result, culprit);
     if (result != DT_ERR_PEER && !stopped)
         dt_agentlink_failed(&w->agent, comm, result, culprit, why, false);
     /* the agent knows which rank died; a lost peer ends all communicators */

@@ -55,9 +55,10 @@ const char *dt_world_host(const struct dt_world *w, uint32_t rank);
  * names and two calls must fit (DT_HOSTSHM_WHY). Returns text. */
 const char *dt_world_name(const struct dt_world *w, uint32_t rank, char text[DT_WORLD_NAME]);
 
-/* Tells the agent, if a call is to return that a peer was lost, that the death of this rank will be
- * a consequence. */
-void dt_world_note_lost(struct dt_world *w, dt_result_t result);
+/* Tells the agent, if a call on comm is to return that a peer was lost, that the death of this rank
+ * will be a consequence; or so will its failure, if the GPU of another rank has ended all
+ * communicators. */
+void dt_world_note_lost(struct dt_world *w, uint64_t comm, dt_result_t result, uint32_t culprit);
 /* Ends the calls on a communicator on all of its ranks, through its memory shm and the agent. comm
  * 0: on all communicators of the job. why is a sentence. Does not wait. Any thread may call it. */
 void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *shm,

@@ -312,12 +312,24 @@ splits() { # COUNT WHAT [dtrun option...]
         code_is 1
         [ "$(grep -c -- '^-11: .*rank 1 .*init-error was asked for: .*DTRUN_DEVICE=staging does without' "$OUT")" = 3 ] ||
             { show; false; }
+        grep -q '^dtrun: rank 1 (localhost, pid [0-9]*) exited with code 1' "$ERR" || { show; false; }
         gpu calls -x NCCL_COMM_BLOCKING=$blocks -x STANDIN_NCCL_FAULTS=system-error:1:2
         code_is 1
+        grep -q '^dtrun: rank 1 (localhost, pid [0-9]*) exited with code 1' "$ERR" || { show; false; }
         grep -q -- '^-11: rank . .*rank 1 .*ncclAllReduce: unhandled system error (ncclSystemError, 2)' "$OUT"
         grep -q 'in device memory, DT_ERR_NCCL by nccl' "$ERR"
         clean
     done
+}
+
+# Its failure alone says nothing of a rank that goes on and exits with 0.
+@test "NCCL: a rank that exits with 0 after another's error is not taken for lost" {
+    use_standin 4
+    dtrun -np 3 -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=init-error:1 sh -c '"$0" calls; exit 0' "$RANK/gpu"
+    unset LD_LIBRARY_PATH
+    code_is 125
+    grep -q 'all ranks exited with 0, although a call on DT_WORLD had failed for good (rank 1): rank 1 ' "$ERR"
+    clean
 }
 
 # In the second job ranks 2 and 3 share the GPUs of others, and have no NCCL.

@@ -209,6 +209,7 @@ struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t loc
         .linked = s->peers[local_rank].linked,
         .finalized = (flags & DT_HOSTSHM_FINALIZED) != 0,
         .peer_lost = (flags & DT_HOSTSHM_PEER_LOST) != 0,
+        .gpu_lost = (flags & DT_HOSTSHM_GPU_LOST) != 0,
         .dumping = (flags & DT_HOSTSHM_DUMPING) != 0,
         .failed = atomic_load(&r->failed) != 0,
         .step = atomic_load(&r->step),

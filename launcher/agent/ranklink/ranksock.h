@@ -29,6 +29,7 @@ struct dt_rank_state {
     bool linked; /* has said hello */
     bool finalized;
     bool peer_lost; /* one of its calls has returned DT_ERR_PEER */
+    bool gpu_lost;  /* the GPU of another rank has ended all its calls */
     bool dumping;   /* is writing its last calls */
     bool failed;    /* a communicator failed for good, and the rank has not freed it */
     int64_t step;   /* -1: none */
