@@ -17,7 +17,7 @@ struct dt_outfd {
     struct dt_outfd_events events;
     void *arg;
     struct dt_bytequeue queue;
-    struct dt_filewriter *writer; /* of a regular file, which then has no queue here */
+    struct dt_filewriter *writer; /* of a regular file: gets the queue before the loop waits */
     struct dt_filewriter_file *written;
     bool failed;
     uint64_t moved_ns; /* as dt_outfd_moved_ns */
@@ -30,7 +30,7 @@ struct dt_outfd {
 
 size_t dt_outfd_pending(const struct dt_outfd *o)
 {
-    return o->written ? dt_filewriter_pending(o->written) : o->queue.len;
+    return o->queue.len + (o->written ? dt_filewriter_pending(o->written) : 0);
 }
 
 uint64_t dt_outfd_moved_ns(struct dt_outfd *o)
@@ -115,12 +115,21 @@ static void on_writable(uv_poll_t *poll, int status, int events)
     write_queue(o);
 }
 
+/* Other processes may append to a file, too, so label and line go to the writer together. */
+static void pass_to_writer(struct dt_outfd *o)
+{
+    dt_filewriter_add(o->written, dt_bytequeue_head(&o->queue), o->queue.len);
+    dt_bytequeue_consume(&o->queue, o->queue.len);
+}
+
 static void on_flush(uv_prepare_t *flush)
 {
     struct dt_outfd *o = flush->data;
 
     uv_prepare_stop(flush);
-    if (o->file.kind == DT_FD_SHARED && o->file.ready_fd >= 0)
+    if (o->written)
+        pass_to_writer(o);
+    else if (o->file.kind == DT_FD_SHARED && o->file.ready_fd >= 0)
         wait_writable(o);
     else
         write_queue(o);
@@ -175,10 +184,6 @@ void dt_outfd_add(struct dt_outfd *o, const void *data, size_t n)
         return;
     if (dt_outfd_pending(o) == 0)
         o->moved_ns = dt_now_ns();
-    if (o->written) {
-        dt_filewriter_add(o->written, data, n);
-        return;
-    }
     dt_bytequeue_add(&o->queue, data, n);
     if (!o->polling)
         uv_prepare_start(&o->flush, on_flush);
