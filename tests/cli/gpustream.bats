@@ -110,6 +110,13 @@ does() { # WHAT PATH [dtrun option...]
     clean
 }
 
+@test "stream: with DTRUN_PROGRAM_ORDER, a call waits until earlier ones are launched or have failed" {
+    stream gpustream earlier -x DTRUN_DEVICE=nccl -x DTRUN_PROGRAM_ORDER=1 -x STANDIN_LOG="$T/log" --collective-timeout 20
+    all_say 'earlier: done'
+    ! grep -i 'order\|match' "$T/log" || false
+    clean
+}
+
 @test "stream: calls of communicators whose streams share a hardware queue do not wait for each other" {
     by_all_paths 'orders: done' gpustream orders -x STANDIN_CONNECTIONS=1 --collective-timeout 20
     by_all_paths 'mixed: done' gpustream mixed -x STANDIN_CONNECTIONS=1 --collective-timeout 20

@@ -8,6 +8,7 @@
  * - promised: two communicators, requests and a bucket, which all ranks use in the promised order
  * - promiser: calls of rank 1 are made without the view that the other ranks use
  * - patient: calls in the promised order wait for earlier ones that rank 1 makes late
+ * - earlier: such calls come after calls of another communicator that are not over, or fail
  * - requests: calls in the background, on the view and on the communicator
  * - barrier: a barrier that one stream reaches late
  * - free: a view is freed, then a communicator, then the job is left, each with calls under way
@@ -356,6 +357,69 @@ static void patient(void)
 {
     patient_after(late_barrier);
     patient_after(late_exchange);
+}
+
+/* The GPU of rank 1 does not reach the request before the call on the view has returned. */
+static void after_unfinished(dt_comm_t *comm, float *asked, dt_comm_t *view, float *buf)
+{
+    dt_request_t request;
+    int done;
+
+    if (dt_rank() == 1)
+        gate_shut(&gate, CU_STREAM_LEGACY);
+    need(dt_iall_reduce(comm, DT_IN_PLACE, asked, COUNT, DT_F32, DT_SUM, &request));
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    need(dt_test(&request, &done));
+    if (done)
+        fail("a request is over before the GPU of rank 1 has come to it");
+    need(dt_stream_wait(view));
+    gate_open(&gate);
+    need(dt_wait(&request));
+}
+
+/* Rank 1 makes neither the request nor the push, and aborts their communicator. */
+static void after_failures(dt_comm_t *comm, float *asked, dt_comm_t *view, float *buf)
+{
+    dt_request_t request;
+    dt_bucket_t *bucket;
+
+    need(dt_bucket_create(comm, COUNT * sizeof *asked, DT_F32, DT_SUM, &bucket));
+    if (dt_rank() == 1) {
+        need(dt_comm_abort(comm));
+    } else {
+        need(dt_iall_reduce(comm, DT_IN_PLACE, asked, COUNT, DT_F32, DT_SUM, &request));
+        need(dt_bucket_push(bucket, asked, COUNT));
+    }
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+    if (dt_rank() != 1) {
+        expect(dt_wait(&request), DT_ERR_ABORTED, "a request");
+        expect(dt_bucket_wait(bucket), DT_ERR_ABORTED, "a bucket");
+    }
+    dt_bucket_free(bucket);
+}
+
+static void earlier(void)
+{
+    CUstream streams[2];
+    dt_comm_t *comms[2], *views[2];
+    float *bufs[2];
+
+    for (int i = 0; i < 2; i++) {
+        streams[i] = stream_new(CU_STREAM_NON_BLOCKING);
+        need(dt_comm_dup(DT_WORLD, &comms[i]));
+        views[i] = view_of(comms[i], streams[i]);
+        bufs[i] = device_new(COUNT * sizeof **bufs);
+        need_call(streams[i], views[i], bufs[i], "a first call");
+    }
+    after_unfinished(comms[0], bufs[0], views[1], bufs[1]);
+    need(dt_barrier(DT_WORLD)); /* an abort would end a request that is not over everywhere */
+    after_failures(comms[0], bufs[0], views[1], bufs[1]);
+    need_call(streams[1], views[1], bufs[1], "a last call");
+    for (int i = 0; i < 2; i++) {
+        dt_comm_free(views[i]);
+        dt_comm_free(comms[i]);
+    }
 }
 
 /* ---- mixed with others ---- */
@@ -1568,6 +1632,7 @@ int main(int argc, char **argv)
                                            { "promised", promised },
                                            { "promiser", promiser },
                                            { "patient", patient },
+                                           { "earlier", earlier },
                                            { "requests", requests },
                                            { "barrier", barrier },
                                            { "free", leave },
