@@ -4,6 +4,7 @@
 
 enum {
     TICK_MIN_MS = 20,
+    TICK_MAX_MS = 30 * 1000, /* a quarter of the lease that agents have until START */
     READ_MS = 1, /* in which the loop reads what has arrived; 0 could expire before that */
 };
 
@@ -30,7 +31,8 @@ static uint64_t heartbeat_ms(const struct dt_pulse *p)
  * limit. */
 static uint64_t tick_ms(const struct dt_pulse *p)
 {
-    uint64_t beat = heartbeat_ms(p) / 4;
+    uint64_t quarter = heartbeat_ms(p) / 4;
+    uint64_t beat = quarter < TICK_MAX_MS ? quarter : TICK_MAX_MS;
     uint64_t look = dt_hang_detect_look_ms(p->hang_detect);
 
     if (look == 0 || look > beat)
