@@ -107,6 +107,8 @@ static const struct dt_option options[] = {
       "restart at most N times, even without a checkpoint" },
     { { "on-host-loss" }, "move|stop", CHOICE, AT(job.on_host_loss), 0, 0,
       "run its ranks on other hosts (default), or end the job" },
+    { { "rejoin" }, "SECONDS", NUMBER, AT(job.rejoin_s), 0, SECONDS_MAX,
+      "first wait until a lost host is tried again (60; 0: never)" },
     { { "checkpoint-dir" }, "DIR", TEXT, AT(checkpoint_dir), 0, 0,
       "where checkpoints go (default: ./checkpoints/JOB)" },
     { { "resume" }, NULL, FLAG, AT(job.resume), 0, 0,
@@ -532,6 +534,7 @@ void dt_options_init(struct dt_options *o)
         .job = {
             .max_restarts = -1,
             .collective_timeout_s = -1,
+            .rejoin_s = 60,
             .heartbeat_s = 10,
             .kill_grace_s = 5,
             .fanout = 64,

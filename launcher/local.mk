@@ -64,6 +64,7 @@ launcher_libengine_a_SOURCES = \
 	launcher/job/state/fence.c launcher/job/state/fence.h \
 	launcher/job/hang_detect.c launcher/job/hang_detect.h \
 	launcher/job/state/history.c launcher/job/state/history.h \
+	launcher/job/state/comeback.c launcher/job/state/comeback.h \
 	launcher/job/core/hostlink.c launcher/job/core/hostlink.h \
 	launcher/job/core/hostlinks.c launcher/job/core/hostlinks.h \
 	launcher/job/job.c launcher/job/job.h \
@@ -81,6 +82,7 @@ launcher_libengine_a_SOURCES = \
 	launcher/job/recovery.c launcher/job/recovery.h \
 	launcher/job/state/refusal.c launcher/job/state/refusal.h \
 	launcher/job/rehost.c launcher/job/rehost.h \
+	launcher/job/rejoin.c launcher/job/rejoin.h \
 	launcher/job/report.c launcher/job/report.h \
 	launcher/job/state/restart.c launcher/job/state/restart.h \
 	launcher/job/state/signal_gather.c launcher/job/state/signal_gather.h \

@@ -102,6 +102,7 @@ UNIT_TESTS = \
 	tests/unit/session/reach \
 	tests/unit/agent/rendezvous \
 	tests/unit/agent/rendezvousserver \
+	tests/unit/job/comeback \
 	tests/unit/job/quarantine \
 	tests/unit/job/restart \
 	tests/unit/remote/quickack \
@@ -634,6 +635,9 @@ tests_unit_io_outname_SOURCES = tests/unit/io/outname.c tests/unit/unit.h
 tests_unit_io_outname_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_io_outname_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 
+tests_unit_job_comeback_SOURCES = tests/unit/job/comeback.c tests/unit/unit.h
+tests_unit_job_comeback_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_comeback_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)
 tests_unit_job_quarantine_SOURCES = tests/unit/job/quarantine.c tests/unit/unit.h
 tests_unit_job_quarantine_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_job_quarantine_LDADD = $(LAUNCHER_LIBS) $(CMOCKA_LIBS)

@@ -131,8 +131,11 @@ static bool fits_file_limit(const struct dt_generation *g, struct dt_lack *lack)
 static int check_checkpoint_dir(const char *dir, enum dt_checkpoint_need need)
 {
     char at[PATH_MAX];
-    int error = dt_savedir_check(dir, at);
+    int error;
 
+    if (need == DT_CHECKPOINT_THERE)
+        return dt_ckptdir_is_used(dir) ? 0 : ENODATA;
+    error = dt_savedir_check(dir, at);
     if (!error && need == DT_CHECKPOINT_UNUSED && dt_ckptdir_is_used(dir))
         return EEXIST;
     if (error && need == DT_CHECKPOINT_READABLE && dt_ckptdir_is_used(dir))

@@ -40,7 +40,8 @@ struct dt_job_config { /* what it points to must outlive the job */
     bool output_hidden; /* what ranks write goes to files only */
     int max_restarts;   /* -1: not given */
     enum dt_host_loss on_host_loss;
-    char *iface; /* --iface, accepted by dt_iface_check; or NULL */
+    char *iface;  /* --iface, accepted by dt_iface_check; or NULL */
+    int rejoin_s; /* until a lost host is tried again while ranks run; 0: never */
     int heartbeat_s;
     int kill_grace_s;
     int timeout_s;            /* 0: none */

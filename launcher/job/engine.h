@@ -16,6 +16,7 @@
 #include "launcher/job/pulse.h"
 #include "launcher/job/rank_io.h"
 #include "launcher/job/recovery.h"
+#include "launcher/job/rejoin.h"
 #include "launcher/job/signals.h"
 #include "launcher/job/state/injections.h"
 #include "launcher/job/stragglers.h"
@@ -40,6 +41,7 @@ struct dt_job {
     struct dt_last_calls last_calls;
     struct dt_failure failure;
     struct dt_recovery recovery;
+    struct dt_rejoin rejoin;
     struct dt_pause pause;
     struct dt_signals signals;
 };

@@ -7,8 +7,11 @@
 
 void dt_job_greeted(struct dt_job *j, size_t host, const struct dt_msg_hello *hello)
 {
-    dt_hostlink_greeted(j->core.links.v[host], hello);
-    dt_pulse_ping(&j->pulse, j->core.links.v[host]);
+    struct dt_hostlink *h = j->core.links.v[host];
+
+    dt_hostlink_greeted(h, hello);
+    if (dt_rejoin_accept(&j->rejoin, h))
+        dt_pulse_ping(&j->pulse, h);
     dt_hostlinks_connect_next(&j->core.links);
     dt_core_check_idle(&j->core);
 }
@@ -16,6 +19,7 @@ void dt_job_greeted(struct dt_job *j, size_t host, const struct dt_msg_hello *he
 void dt_job_pushed(struct dt_job *j, size_t host, const char *dir)
 {
     dt_hostlink_pushed(j->core.links.v[host], dir);
+    dt_rejoin_ready(&j->rejoin, j->core.links.v[host]);
     dt_core_check_idle(&j->core);
 }
 
@@ -61,6 +65,7 @@ static void on_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_
     bool had_ranks = was == DT_HOST_STARTING || was == DT_HOST_RUNNING;
 
     dt_signals_check_steps(&j->signals);
+    dt_rejoin_on_ended(&j->rejoin, h, was);
     if (j->core.state == DT_JOB_CONNECTING)
         dt_say("%s: %s", dt_core_host_name(&j->core, h->host),
                h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
@@ -88,8 +93,7 @@ void dt_job_disconnected(struct dt_job *j, size_t host, const char *why)
 
 void dt_job_hung_up(struct dt_job *j, size_t host)
 {
-    (void)host;
-    dt_hostlinks_on_ended(&j->core.links);
+    dt_hostlinks_on_hung_up(&j->core.links, host);
     dt_core_check_idle(&j->core);
 }
 
@@ -133,7 +137,7 @@ static void on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
     if (!dt_launch_on_spawn_failed(&j->launch, h, m))
         return;
     dt_signals_check_steps(&j->signals);
-    if (dt_recovery_leave_stuck(&j->recovery, h->host, m)) {
+    if (dt_recovery_leave_refusing(&j->recovery, h->host, m)) {
         dt_failure_settle(&j->failure);
         return;
     }
@@ -453,6 +457,9 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
         if (j->core.state == DT_JOB_RECOVERING)
             dt_rehost_try_again(&j->recovery.rehost);
         break;
+    case DT_TIMER_REJOIN:
+        dt_rejoin_try(&j->rejoin);
+        break;
     case DT_TIMER_PAUSE:
         dt_pause_on_late(&j->pause);
         break;
@@ -475,7 +482,8 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
         on_timeout(j);
         break;
     case DT_TIMER_START:
-        dt_launch_on_timeout(&j->launch);
+        if (!dt_rejoin_leave_late(&j->rejoin))
+            dt_launch_on_timeout(&j->launch);
         break;
     case DT_TIMER_TICK:
         on_tick(j);

@@ -55,6 +55,7 @@ static void act_run(struct dt_job *j)
                (double)(dt_core_now(&j->core) - j->began_ns) / 1e9);
     if (j->core.generation == 1 && j->terminal)
         say_start(j);
+    dt_rejoin_watch(&j->rejoin);
     /* If the program does not restore, no restore will report that the job has recovered. */
     if (dt_history_is_recovering(&j->recovery.history) && !j->recovery.restart.checkpoints &&
         !j->recovery.restart.restoring)
@@ -162,6 +163,7 @@ static void act_decide(struct dt_job *j)
 static void act_continue(struct dt_job *j)
 {
     dt_rank_io_continue(&j->io);
+    dt_rejoin_watch(&j->rejoin);
     dt_core_check_idle(&j->core);
 }
 
@@ -177,6 +179,7 @@ static void act_collect(struct dt_job *j)
 
 static void act_recover(struct dt_job *j)
 {
+    dt_rejoin_put_off(&j->rejoin);
     dt_last_calls_forget(&j->last_calls);
     dt_timers_stop(&j->core.timers, DT_TIMER_START);
     dt_recovery_begin(&j->recovery);
@@ -296,6 +299,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->last_calls.core = &j->core;
     j->network = (struct dt_network){ .core = &j->core, .secret = j->secret };
     dt_recovery_init(&j->recovery, &j->core, &j->network, j->checkpoint_dir);
+    dt_rejoin_init(&j->rejoin, &j->core, &j->recovery.rehost, &j->network);
     j->io = (struct dt_rank_io){ .core = &j->core };
     dt_hang_detect_init(&j->hang_detect, &j->core, &j->failure.deaths, &j->failure.calls);
     j->pulse = (struct dt_pulse){ .core = &j->core, .hang_detect = &j->hang_detect };
@@ -344,6 +348,7 @@ char *dt_job_report(const struct dt_job *j)
 
 void dt_job_free(struct dt_job *j)
 {
+    dt_rejoin_free(&j->rejoin);
     dt_recovery_free(&j->recovery);
     dt_network_free(&j->network);
     dt_injections_free(&j->injections);

@@ -57,7 +57,7 @@ void dt_launch_check_hosts(struct dt_launch *l)
 /* Without --resume or --fresh, a job that finds checkpoints at its first start is refused: its
  * ranks would continue from them although nobody asked for that. This machine may not see the
  * directory, so the agent checks it. */
-static uint8_t checkpoint_need(const struct dt_launch *l)
+static uint8_t need_of_first_host(const struct dt_launch *l)
 {
     const struct dt_job_config *c = l->core->config;
 
@@ -65,6 +65,15 @@ static uint8_t checkpoint_need(const struct dt_launch *l)
         return DT_CHECKPOINT_READABLE;
     return !c->resume && !c->fresh && l->restart->restarts == 0 ? DT_CHECKPOINT_UNUSED
                                                                 : DT_CHECKPOINT_USABLE;
+}
+
+/* If a host that was lost comes back without the file system of the checkpoints, the ranks would
+ * start from the beginning. */
+static uint8_t checkpoint_need(const struct dt_launch *l, const struct dt_plan_node *node)
+{
+    if (l->core->links.v[node->host]->aside && l->restart->newest >= 0)
+        return DT_CHECKPOINT_THERE;
+    return l->core->config->checkpoint_dir && node->ranks.v[0] == 0 ? need_of_first_host(l) : 0;
 }
 
 /* Connections to the port of the previous generation may linger for a minute (TIME_WAIT), in which
@@ -124,8 +133,7 @@ static void send_start(struct dt_launch *l, const struct dt_plan_node *node,
     m.master_port = master_port(l);
     m.scheduler_port = (uint16_t)(link_of(l, 0)->free_port + DT_PORT_SCHEDULER);
     m.checkpoint_dir = (char *)(uintptr_t)l->checkpoint_dir;
-    if (c->checkpoint_dir && node->ranks.v[0] == 0)
-        m.check_checkpoint_dir = checkpoint_need(l);
+    m.check_checkpoint_dir = checkpoint_need(l, node);
     m.fresh = c->fresh && !l->restart->saved;
     m.resume = c->resume && !l->restart->saved;
     m.mpi_map = for_mpi->map;
@@ -394,6 +402,7 @@ void dt_launch_on_started(struct dt_launch *l, struct dt_hostlink *h,
         return;
     h->phase = DT_HOST_RUNNING;
     h->started = true;
+    h->aside = false;
     for (uint32_t i = 0; i < m->ranks.n; i++) {
         struct dt_rank *r =
             ranks[i].rank < l->core->ranks.nprocs ? &l->core->ranks.v[ranks[i].rank] : NULL;

@@ -29,23 +29,47 @@ void dt_network_free(struct dt_network *w)
     dt_strs_free(&w->told);
 }
 
+static struct dt_hostnet_node describe(const struct dt_network *w, const struct dt_hostlink *h)
+{
+    return (struct dt_hostnet_node){
+        .name = dt_core_host_name(w->core, h->host),
+        .given = w->core->config->hosts->v[h->host].addr,
+        .addr = h->addr,
+        .peer_addr = h->peer_addr,
+        .netaddrs = &h->netaddrs,
+        .port = h->probe_port,
+    };
+}
+
 bool dt_network_list_addresses(struct dt_network *w)
 {
     dt_hostnet_free(&w->net);
     dt_hostnet_init(&w->net, (uint32_t)w->core->plan.nnodes, w->core->config->iface);
-    for (uint32_t i = 0; i < w->net.n; i++) {
-        const struct dt_hostlink *h = link_of(w, i);
-
-        w->net.nodes[i] = (struct dt_hostnet_node){
-            .name = name_of(w, i),
-            .given = w->core->config->hosts->v[h->host].addr,
-            .addr = h->addr,
-            .peer_addr = h->peer_addr,
-            .netaddrs = &h->netaddrs,
-            .port = h->probe_port,
-        };
-    }
+    for (uint32_t i = 0; i < w->net.n; i++)
+        w->net.nodes[i] = describe(w, link_of(w, i));
     return dt_hostnet_list_addresses(&w->net, say_unusable, w);
+}
+
+static void note_unusable(void *arg, uint32_t node, const char *why)
+{
+    bool *usable = arg;
+
+    (void)why;
+    *usable &= node != 0;
+}
+
+/* The first host of the job stands for those that are to reach it. */
+bool dt_network_has_address(const struct dt_network *w, const struct dt_hostlink *h)
+{
+    struct dt_hostnet net;
+    bool usable = true;
+
+    dt_hostnet_init(&net, 2, w->core->config->iface);
+    net.nodes[0] = describe(w, h);
+    net.nodes[1] = describe(w, link_of(w, 0));
+    dt_hostnet_list_addresses(&net, note_unusable, &usable);
+    dt_hostnet_free(&net);
+    return usable;
 }
 
 static void send_probe(struct dt_network *w, uint32_t node, bool all)

@@ -21,6 +21,8 @@ enum dt_network_news { DT_NETWORK_NO_NEWS, DT_NETWORK_KNOWN, DT_NETWORK_BROKEN }
 /* Lists each host's candidate addresses for a generation. If some hosts have none, names them to
  * the user and returns false. */
 bool dt_network_list_addresses(struct dt_network *w);
+/* Whether the host has an address at which others may reach it. */
+bool dt_network_has_address(const struct dt_network *w, const struct dt_hostlink *h);
 void dt_network_probe(struct dt_network *w); /* a generation begins: the agents try the addresses */
 /* Tells the user what is wrong if it returns DT_NETWORK_BROKEN. */
 enum dt_network_news dt_network_on_reach(struct dt_network *w, struct dt_hostlink *h,

@@ -133,18 +133,42 @@ bool dt_recovery_leave_host(struct dt_recovery *r, size_t host, int signo)
     return true;
 }
 
-/* If why->error is 0, the processes were killed but have not ended yet. They run nothing of the
- * program any more, so their ranks may start on another host. If a process cannot be killed, it may
- * still run, so the job must not restart. */
-bool dt_recovery_leave_stuck(struct dt_recovery *r, size_t host,
-                             const struct dt_msg_spawn_failed *why)
+/* If a leftover has no error, its processes were killed but have not ended yet. They run nothing of
+ * the program any more, so their ranks may start on another host. If a process cannot be killed, it
+ * may still run, so the job must not restart. A host that has come back may lack something that the
+ * others have, such as a file system that is not mounted. */
+static bool may_do_without(const struct dt_hostlink *h, const struct dt_msg_spawn_failed *why)
 {
+    return why->step == DT_SPAWN_LEFTOVER ? why->error == 0 : h->aside;
+}
+
+static void say_leaving(const struct dt_recovery *r, size_t host,
+                        const struct dt_msg_spawn_failed *why)
+{
+    struct dt_strbuf b = { 0 };
+
+    if (why->step == DT_SPAWN_LEFTOVER)
+        dt_strbuf_puts(&b, why->what);
+    else
+        dt_words_spawn(&b, why, false);
+    dt_say("%s: %s; leaving this host", dt_core_host_name(r->core, host), dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+}
+
+/* The connection to a host that came back is closed, so that the host is tried again later. Stuck
+ * processes would delay each restart. */
+bool dt_recovery_leave_refusing(struct dt_recovery *r, size_t host,
+                                const struct dt_msg_spawn_failed *why)
+{
+    struct dt_hostlink *h = r->core->links.v[host];
     bool left = r->rehost.lost[host];
 
-    if (why->step != DT_SPAWN_LEFTOVER || why->error || !may_leave_host(r, host, false))
+    if (!may_do_without(h, why) || !may_leave_host(r, host, false))
         return false;
     if (!left)
-        dt_say("%s: %s; leaving this host", dt_core_host_name(r->core, host), why->what);
+        say_leaving(r, host, why);
+    if (why->step != DT_SPAWN_LEFTOVER)
+        dt_hostlink_close(h, "could not start ranks");
     dt_rehost_begin_anew(&r->rehost);
     return true;
 }

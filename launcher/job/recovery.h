@@ -35,10 +35,10 @@ void dt_recovery_plan(struct dt_recovery *r, const struct dt_death *cause, const
  * the job instead. */
 bool dt_recovery_leave_host(struct dt_recovery *r, size_t host, int signo);
 /* The host cannot start ranks again. If that is because killed processes are stuck inside its
- * kernel, and the ranks have a place elsewhere, they start there. Returns false if the host is
- * needed. */
-bool dt_recovery_leave_stuck(struct dt_recovery *r, size_t host,
-                             const struct dt_msg_spawn_failed *why);
+ * kernel, or it has just come back to the job, and the ranks have a place elsewhere, they start
+ * there. Returns false if the host is needed. */
+bool dt_recovery_leave_refusing(struct dt_recovery *r, size_t host,
+                                const struct dt_msg_spawn_failed *why);
 void dt_recovery_begin(struct dt_recovery *r);    /* DT_ACT_RECOVER */
 void dt_recovery_relaunch(struct dt_recovery *r); /* DT_ACT_RELAUNCH */
 /* The connection to this host was lost while it had ranks. Moves the fence to the time by which

@@ -65,7 +65,7 @@ static int place_anew(struct dt_rehost *r, struct dt_error *err)
 {
     if (place_on_usable(r, err) == 0)
         return 0;
-    r->quarantine_changed |= dt_quarantine_end_all(&r->quarantine);
+    r->changed |= dt_quarantine_end_all(&r->quarantine);
     return place_on_usable(r, err);
 }
 
@@ -156,9 +156,7 @@ static bool open_new(struct dt_rehost *r)
     return opened;
 }
 
-/* Whether the host is lost only because dtrun does not reach it: after a reboot, or when the
- * network works again, it does. */
-static bool may_come_back(const struct dt_rehost *r, size_t host)
+bool dt_rehost_may_come_back(const struct dt_rehost *r, size_t host)
 {
     const struct dt_hostlink *h = r->core->links.v[host];
 
@@ -168,7 +166,7 @@ static bool may_come_back(const struct dt_rehost *r, size_t host)
 static void use_all_again(struct dt_rehost *r)
 {
     for (size_t i = 0; i < r->core->config->hosts->n; i++)
-        r->lost[i] &= !may_come_back(r, i);
+        r->lost[i] &= !dt_rehost_may_come_back(r, i);
 }
 
 /* Whether the job can continue if all hosts come back that may. */
@@ -329,13 +327,34 @@ static void tell_news(struct dt_rehost *r, size_t host)
     free(how);
 }
 
-static void move_for_quarantine(struct dt_rehost *r)
+/* Names the hosts that get ranks because they are back, except those of which tell_news tells. */
+static void tell_back(struct dt_rehost *r)
+{
+    struct dt_strbuf names = { 0 };
+    char *how;
+
+    for (size_t i = 0; i < r->core->config->hosts->n; i++) {
+        if (r->back[i] && !r->lost[i] && r->quarantine.hosts[i].news == DT_QUARANTINE_NOTHING &&
+            dt_plan_node_on(&r->core->plan, i))
+            add_name(r, &names, i);
+        r->back[i] = false;
+    }
+    if (names.len) {
+        how = dt_xasprintf("with %s again", names.data);
+        say_moved(r, how);
+        free(how);
+    }
+    dt_strbuf_free(&names);
+}
+
+static void move_for_change(struct dt_rehost *r)
 {
     struct dt_error err = { 0 };
 
     if (place_anew(r, &err) < 0) /* impossible: the current plan is one that fits */
         dt_verbose("%s", err.text);
-    r->quarantine_changed = false;
+    r->changed = false;
+    tell_back(r);
     for (size_t i = 0; i < r->core->config->hosts->n; i++) {
         if (!r->lost[i]) /* a lost host does not come back when its time is over */
             tell_news(r, i);
@@ -354,7 +373,7 @@ void dt_rehost_begin(struct dt_rehost *r, const struct dt_death *cause, bool pro
 
     if (r->core->config->on_host_loss == DT_HOST_LOSS_MOVE &&
         dt_quarantine_failed(&r->quarantine, &f))
-        r->quarantine_changed = true;
+        r->changed = true;
     forget_retries(r);
     r->outage = false;
     dt_strbuf_free(&r->without);
@@ -378,6 +397,24 @@ void dt_rehost_reconnect(struct dt_rehost *r)
 void dt_rehost_lose(struct dt_rehost *r, size_t host)
 {
     r->lost[host] = true;
+    r->back[host] = false;
+}
+
+void dt_rehost_take_back(struct dt_rehost *r, size_t host)
+{
+    r->lost[host] = false;
+    r->back[host] = r->changed = true;
+    dt_history_note_host(r->history, host, r->quarantine.hosts[host].out, r->core->generation + 1);
+}
+
+uint64_t dt_rehost_left_out_s(const struct dt_rehost *r, size_t host)
+{
+    const struct dt_quarantine_host *q = &r->quarantine.hosts[host];
+    uint64_t now_ns = dt_core_now(r->core);
+
+    if (!q->out)
+        return 0;
+    return q->until_ns > now_ns ? (q->until_ns - now_ns) / 1000000000 + 1 : 1;
 }
 
 bool dt_rehost_spare(struct dt_rehost *r, size_t host)
@@ -391,6 +428,7 @@ bool dt_rehost_spare(struct dt_rehost *r, size_t host)
     r->lost[host] = true; /* for the plan */
     fits = plan_on_usable(r, true, &plan, &err) == 0;
     r->lost[host] = was_lost || fits;
+    r->back[host] &= !fits;
     dt_plan_free(&plan);
     return fits;
 }
@@ -404,14 +442,14 @@ bool dt_rehost_place(struct dt_rehost *r)
     do {
         char *missing = drop_unusable(r);
 
-        if (!missing && !r->quarantine_changed) {
+        if (!missing && !r->changed) {
             tell_outage_over(r);
             return true;
         }
         if (missing)
             moved = move_from_lost(r, missing);
         else
-            move_for_quarantine(r);
+            move_for_change(r);
         free(missing);
     } while (moved && !open_new(r));
     return false;
@@ -466,6 +504,7 @@ void dt_rehost_init(struct dt_rehost *r, struct dt_core *core, const struct dt_n
     *r = (struct dt_rehost){ .core = core, .network = network, .history = history };
     dt_quarantine_init(&r->quarantine, hosts);
     r->lost = dt_xcalloc(hosts, sizeof *r->lost);
+    r->back = dt_xcalloc(hosts, sizeof *r->back);
     r->retried = dt_xcalloc(hosts, sizeof *r->retried);
 }
 
@@ -473,6 +512,7 @@ void dt_rehost_free(struct dt_rehost *r)
 {
     dt_quarantine_free(&r->quarantine);
     free(r->lost);
+    free(r->back);
     free(r->retried);
     dt_strbuf_free(&r->without);
 }

@@ -13,8 +13,9 @@ struct dt_rehost {
     const struct dt_network *network;
     struct dt_history *history; /* is told which hosts the job leaves out */
     struct dt_quarantine quarantine;
-    bool quarantine_changed;  /* ranks must be placed anew although no host is missing */
+    bool changed;             /* ranks must be placed anew although no host is missing */
     bool *lost;               /* by host: it is not used any more, unless no others have room */
+    bool *back;               /* by host: it came back since ranks were last placed */
     bool *retried;            /* by host: a fresh connection was tried in this recovery */
     bool outage;              /* in this recovery the job has to wait for lost hosts */
     struct dt_strbuf without; /* names of hosts that it has moved from since it tried again */
@@ -32,6 +33,12 @@ void dt_rehost_begin(struct dt_rehost *r, const struct dt_death *cause, bool pro
 /* Opens one fresh connection in a recovery to each lost host that had ranks. */
 void dt_rehost_reconnect(struct dt_rehost *r);
 void dt_rehost_lose(struct dt_rehost *r, size_t host); /* the host does not come back */
+/* Whether the host is lost only because dtrun does not reach it: after a reboot, or when the
+ * network works again, it may. */
+bool dt_rehost_may_come_back(const struct dt_rehost *r, size_t host);
+void dt_rehost_take_back(struct dt_rehost *r, size_t host); /* it is no longer lost */
+/* Returns for how many more seconds at least the host is in quarantine, or 0 if it is not. */
+uint64_t dt_rehost_left_out_s(const struct dt_rehost *r, size_t host);
 /* Like dt_rehost_lose, but only if the job may continue without this host and its ranks have a
  * place elsewhere. Returns whether that is so. */
 bool dt_rehost_spare(struct dt_rehost *r, size_t host);

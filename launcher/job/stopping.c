@@ -172,6 +172,7 @@ void dt_stopping_kill(struct dt_core *c)
 
 void dt_stopping_end_agents(struct dt_core *c)
 {
+    dt_hostlinks_close_opening(&c->links); /* those that are aside */
     dt_hostlinks_end_all(&c->links);
     dt_timers_stop(&c->timers, DT_TIMER_GRACE);
     dt_timers_set(&c->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);

@@ -171,6 +171,9 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
     if (why->step == DT_SPAWN_CHECKPOINT && why->error == EEXIST)
         dt_strbuf_puts(out, " holds checkpoints of an earlier job: --resume continues from the "
                             "newest, --fresh starts afresh");
+    else if (why->step == DT_SPAWN_CHECKPOINT && why->error == ENODATA)
+        dt_strbuf_puts(out, " holds no checkpoint, but the job has saved some; is its file system "
+                            "mounted there?");
     else if (why->error != 0 && why->error != ENOEXEC) /* the agent's text explains ENOEXEC */
         dt_strbuf_printf(out, ": %s", strerror(why->error));
     if (why->step == DT_SPAWN_LEFTOVER)

@@ -93,11 +93,13 @@ struct dt_msg_list {
     uint32_t n;
 };
 
-/* What START requires of the checkpoint directory on rank 0's host. */
+/* What START requires of the checkpoint directory: on rank 0's host, or DT_CHECKPOINT_THERE on any.
+ */
 enum dt_checkpoint_need {
     DT_CHECKPOINT_USABLE = 1,
     DT_CHECKPOINT_UNUSED = 2,   /* and it holds no checkpoints */
     DT_CHECKPOINT_READABLE = 3, /* or it holds some, and the job only restores */
+    DT_CHECKPOINT_THERE = 4,    /* it holds checkpoints */
 };
 
 struct dt_msg_start {

@@ -134,6 +134,114 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     done
 }
 
+is_back() { grep -q "^dtrun: host$1 is back, and the next restart may use it$" "$ERR"; }
+
+@test "a host that is back after a power failure gets ranks at the next restart, and not before" {
+    undisturbed
+    for t in libssh2 ssh; do
+        start_stuck --transport $t --heartbeat 6 --rejoin 1 --inject stop:rank=1,step=70,restart=1 -H host1:2,host2:2
+        cluster_expect_loss 2
+        cluster_power_off 2
+        await is_moved
+        cluster_power_on 2
+        await is_back 2
+        cluster_on 1 pkill -KILL charlm
+        cluster_dtrun_wait
+        [ "$RC" = 0 ]
+        rm "$CLUSTER_HOME/.ssh/config"
+        grep -q '"restarts":[[:space:]]*2,' report.json
+        [ "$(grep -c '^dtrun: continuing without host2: 4 ranks on the 2 slots of 1 host' "$ERR")" = 1 ]
+        [ "$(grep -c '^dtrun: host2 is back' "$ERR")" = 1 ]
+        cluster_err_has "dtrun: continuing with host2 again: 4 ranks on the 4 slots of 2 hosts"
+        [ "$(grep -o '"host[12]"' report.json | paste -sd' ')" = '"host1" "host1" "host2" "host2"' ]
+        about undisturbed.loss
+        cluster_await_quiet
+    done
+}
+
+# All ranks run on host1, and one of them has stopped there in step 70.
+is_moved() {
+    grep -q '^dtrun: recovered in' "$ERR" && [ -e disturbed/step_000000000060/MANIFEST ] &&
+        grep -qs '(charlm) T' "/proc/$(cluster_init 1)/root/proc"/[0-9]*/stat
+}
+
+# How often somebody has begun to log in on host N.
+logins() { grep -c '\[preauth\]' "$CLUSTER_DIR/host$1/sshd.log"; }
+tried_twice() { [ "$(logins 2)" -ge $((BEFORE + 2)) ]; }
+is_being_tried() { cluster_run ss -Htn state syn-sent dst "$CLUSTER_NET.2" | grep -q .; }
+
+@test "a lost host with another key stays out without a word, and a signal ends the job while it is tried" {
+    for t in libssh2 ssh; do
+        start_stuck --transport $t --heartbeat 6 --rejoin 1 --inject stop:rank=1,step=70,restart=1 -H host1:2,host2:2
+        cluster_expect_loss 2
+        cluster_power_off 2
+        await is_moved
+        said=$(cat "$ERR")
+        rm "$CLUSTER_DIR"/host2/key*
+        cluster_power_on 2
+        BEFORE=$(logins 2) || true
+        await tried_twice
+        printf 'Host host2\n    ConnectTimeout 600\n' >"$CLUSTER_HOME/.ssh/config"
+        cluster_mute 2
+        await is_being_tried
+        [ "$(cat "$ERR")" = "$said" ]
+        kill -TERM "$DTRUN_PID"
+        cluster_dtrun_wait
+        [ "$RC" = 143 ]
+        cluster_err_has "dtrun: told to end by SIGTERM; stopping 4 ranks"
+        rm "$CLUSTER_HOME/.ssh/config"
+        cluster_unmute 2
+        cluster_trust
+        cluster_await_quiet
+    done
+}
+
+@test "a host that is back and lacks the working directory is left again, and used when it has one" {
+    cluster_on 1 mkdir -p /tmp/w
+    cluster_on 2 mkdir -p /tmp/w
+    cluster_dtrun_start -np 2 --heartbeat 6 --rejoin 1 --max-restarts 9 --wdir /tmp/w -H host1,host2 \
+        sh -c 'echo "up on $(hostname)"; exec sleep 1000'
+    cluster_out_has 1 "up on host1"
+    cluster_out_has 1 "up on host2"
+    cluster_expect_loss 2
+    cluster_power_off 2
+    cluster_out_has 3 "up on host1"
+    cluster_power_on 2
+    await is_back 2
+    cluster_on 1 pkill -KILL sleep
+    cluster_out_has 5 "up on host1"
+    cluster_err_has "dtrun: host2: working directory /tmp/w: No such file or directory; leaving this host"
+    cluster_on 2 mkdir /tmp/w
+    await is_back_again 2
+    cluster_on 1 pkill -KILL sleep
+    cluster_out_has 6 "up on host1"
+    cluster_out_has 2 "up on host2"
+    kill -TERM "$DTRUN_PID"
+    cluster_dtrun_wait
+    [ "$RC" = 143 ]
+}
+
+is_back_again() { [ "$(grep -c "^dtrun: host$1 is back, and the next restart may use it$" "$ERR")" = 2 ]; }
+
+@test "a host that is back and does not see the checkpoints is left again, and the job continues from the newest" {
+    undisturbed
+    start_stuck --heartbeat 6 --rejoin 1 --inject stop:rank=1,step=70,restart=1 -H host1:2,host2:2
+    cluster_expect_loss 2
+    cluster_power_off 2
+    await is_moved
+    cluster_power_on 2
+    cluster_on 2 mount -t tmpfs dtrun-test "$CLUSTER_SHARED/disturbed"
+    await is_back 2
+    cluster_on 1 pkill -KILL charlm
+    cluster_dtrun_wait
+    [ "$RC" = 0 ]
+    cluster_err_has "dtrun: host2: checkpoint directory $CLUSTER_SHARED/disturbed holds no checkpoint, but the job has saved some"
+    [ "$(grep -c '^dtrun: continuing without host2: 4 ranks on the 2 slots of 1 host' "$ERR")" = 2 ]
+    [ "$(grep -c '^dtrun: recovered in .*, 10 steps lost' "$ERR")" = 2 ]
+    about undisturbed.loss
+    cluster_on 2 umount "$CLUSTER_SHARED/disturbed"
+}
+
 @test "a host that is cut off ends its ranks itself, and the job goes on, but not on a second name of another host" {
     undisturbed
     printf 'Match host twin\n    HostKeyAlias host1\nMatch all\n' >"$CLUSTER_HOME/.ssh/config"

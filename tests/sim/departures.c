@@ -28,8 +28,8 @@ static uint32_t slots_elsewhere(const struct sim_world *w, const struct sim_host
 
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         const struct sim_host *other = &w->hosts[i];
-        bool usable = !other->left &&
-                      (!sure || (!other->lost && other->conn && other->conn->open && !w->s->twin));
+        bool usable =
+            !other->left && (!sure || (!other->lost && sim_is_connected(other) && !w->s->twin));
 
         if (other != h && usable)
             slots += (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
@@ -40,6 +40,11 @@ static uint32_t slots_elsewhere(const struct sim_world *w, const struct sim_host
 static bool is_room_elsewhere(const struct sim_world *w, const struct sim_host *h, bool sure)
 {
     return sim_suffice(w->s, slots_elsewhere(w, h, sure));
+}
+
+bool sim_is_room_elsewhere(const struct sim_world *w, const struct sim_host *h)
+{
+    return is_room_elsewhere(w, h, true);
 }
 
 /* Whether ranks are known to run there. */
@@ -73,7 +78,7 @@ static bool must_leave(const struct sim_world *w, const struct sim_host *h)
 void sim_check_signalled(struct sim_world *w, struct sim_conn *c)
 {
     w->witness.signalled = !w->s->batch && sim_ends_jobs(sim_signal_reported(w, c)) ? c : NULL;
-    w->witness.repeated = c->host->left || c->host->second;
+    w->witness.repeated = c->host->left || c->host->second || !sim_is_connected(c->host);
 }
 
 /* "dtrun: h0 and h1 are one machine", and the job goes on without h1 */
@@ -93,7 +98,7 @@ void sim_check_departure_said(struct sim_world *w, const char *line)
     const struct sim_witness *x = &w->witness;
     struct sim_host *h = x->stuck ? x->stuck : x->signalled ? x->signalled->host : NULL;
 
-    if (!strstr(line, "; leaving this host"))
+    if (!strstr(line, "; leaving this host") || x->late)
         return;
     if (!h || !strstr(line, h->name) || h->left || (!x->stuck && !may_leave(w, h, false)))
         sim_broken(w, "dtrun leaves a host, and must not: %s", line);

@@ -99,6 +99,8 @@ static void check_checkpoint_options(struct sim_world *w, const struct sim_conn 
         look = DT_CHECKPOINT_UNUSED;
     if (!w->s->checkpoint_dir || m->ranks.v[0] != 0)
         look = 0;
+    if (c->aside && r->newest >= 0)
+        look = DT_CHECKPOINT_THERE;
     if (m->check_checkpoint_dir != look)
         sim_broken(w, "START to %s asks for look %d, not %d, at the checkpoints", c->host->name,
                    m->check_checkpoint_dir, look);
@@ -121,6 +123,7 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
         if (x->generation > 0)
             sim_oracle_decided(w);
         check_left_out(w);
+        sim_rejoin_started(w);
         sim_restarts_started(w);
         sim_check_quarantine_over(w);
         sim_oracle_started(w, m->generation);
@@ -129,6 +132,8 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     if (m->restart_count != x->restarts.n)
         sim_broken(w, "START says that there were %u restarts, but there were %u", m->restart_count,
                    x->restarts.n);
+    if (!c->pushed)
+        sim_broken(w, "%s gets START before its files", c->host->name);
     if (c->started)
         sim_broken(w, "START of generation %u goes to %s, where %u runs", m->generation,
                    c->host->name, c->started);
@@ -136,6 +141,7 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     c->host->node = m->node_rank;
     c->host->apart = false;
     c->host->fences = c->fenced = 0;
+    c->ready = false;
     for (uint32_t i = 0; i < m->ranks.n; i++)
         w->known[m->ranks.v[i]] = (struct sim_known){ .host = c->host->index };
     check_twin(w, c->host);
@@ -279,11 +285,13 @@ static void check_refusal(struct sim_world *w, struct sim_conn *c,
                           const struct dt_msg_spawn_failed *m)
 {
     int code = m->error == ENOENT ? DT_EXIT_NOT_FOUND : DT_EXIT_NOT_EXECUTABLE;
+    bool dispensable;
 
     if (m->generation != w->witness.generation)
         return;
     c->started = 0;
-    if (m->step != DT_SPAWN_LEFTOVER || m->error || !sim_must_leave_stuck(w, c))
+    dispensable = m->step == DT_SPAWN_LEFTOVER ? !m->error : c->aside;
+    if (!dispensable || !sim_must_leave_stuck(w, c))
         sim_oracle_refusal(w, m->step == DT_SPAWN_EXEC ? code : DT_EXIT_LAUNCH);
 }
 
@@ -300,8 +308,18 @@ static void check_ready(struct sim_world *w, struct sim_conn *c, const struct dt
 {
     if (m->generation != w->witness.generation)
         return;
-    w->witness.ready++;
+    if (w->witness.ready++ == 0) /* by now all hosts were sent START that get it */
+        sim_check_back_used(w);
+    c->ready = true;
     c->host->orphans_ns = 0;
+}
+
+static void check_started(struct sim_world *w, struct sim_conn *c, const struct dt_msg_started *m)
+{
+    if (m->generation != w->witness.generation)
+        return;
+    w->witness.running++;
+    sim_rejoin_runs(w, c);
 }
 
 void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m)
@@ -314,7 +332,7 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         check_ready(w, c, &m->ready);
         break;
     case DT_MSG_STARTED:
-        w->witness.running += m->started.generation == w->witness.generation;
+        check_started(w, c, &m->started);
         sim_recovery_all_run(w);
         break;
     case DT_MSG_REACH:
@@ -382,6 +400,7 @@ void sim_check_handled(struct sim_world *w, struct sim_conn *c, uint8_t type)
         break;
     case DT_MSG_STARTED:
         sim_check_recovery_handled(w);
+        sim_rejoin_watch(w);
         break;
     case DT_MSG_COMMIT:
         check_behind(w);
@@ -398,6 +417,9 @@ void sim_check_handled(struct sim_world *w, struct sim_conn *c, uint8_t type)
         break;
     case DT_MSG_SPAWN_FAILED:
         sim_check_stuck_handled(w);
+        break;
+    case DT_MSG_DONE:
+        sim_check_not_awaited(w);
         break;
     default:
         break;
@@ -420,6 +442,14 @@ static bool may_be_cut(const struct sim_world *w, const struct sim_conn *c)
     return ordered && w->now_ns - x->orders[0].at_ns >= PATIENCE_NS;
 }
 
+/* Ranks are being ended, or about to be. */
+static bool is_about_to_stop(const struct sim_world *w)
+{
+    const struct sim_witness *x = &w->witness;
+
+    return x->ncauses || x->norders || x->restarting || x->finished;
+}
+
 void sim_check_closed(struct sim_world *w, struct sim_conn *c)
 {
     uint64_t since_ns = c->greeted ? c->heard_ns : c->opened_ns;
@@ -430,6 +460,9 @@ void sim_check_closed(struct sim_world *w, struct sim_conn *c)
         return;
     }
     c->cut = may_be_cut(w, c);
+    if (c->same || (c->aside && !c->pushed && is_about_to_stop(w)) || w->witness.stuck == c->host ||
+        (w->witness.late && c->host->left))
+        return;
     if (silent_ns < (uint64_t)w->s->heartbeat_s * SIM_S && !c->cut)
         sim_broken(w, "dtrun gives %s up, which was silent for %" PRIu64 " ms", c->host->name,
                    silent_ns / SIM_MS);
@@ -443,6 +476,7 @@ void sim_check_lost(struct sim_world *w, struct sim_conn *c)
     }
     if (c->started && c->went == c->started)
         c->host->orphans_ns = c->sent_ns;
+    sim_rejoin_ended(w, c);
     c->started = 0;
     w->witness.lost_early |= w->witness.generation == 0;
     w->witness.lost_ns = w->now_ns;
@@ -476,6 +510,8 @@ void sim_check_said(struct sim_world *w, const char *line)
     sim_check_last_calls_said(w, line);
     sim_check_quarantine_said(w, line);
     sim_check_departure_said(w, line);
+    sim_check_back_said(w, line);
+    sim_check_late_said(w, line);
     sim_check_one_machine_said(w, line);
     sim_check_recovery_said(w, line);
     sim_check_warned(w, line);

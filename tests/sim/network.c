@@ -74,7 +74,10 @@ static void arrive(struct sim_world *w, struct sim_event *e)
     sim_trace(w, "%s -> dtrun: %s", c->host->name, dt_msg_name(e->type));
     if (e->type == DT_MSG_HELLO) {
         c->greeted = true;
+        c->same = c->aside && sim_is_same_machine(w, c);
         dt_job_greeted(w->job, c->host->index, &e->msg->hello);
+        if (c->open && c->same)
+            sim_broken(w, "%s is back, and another name of a host that is used", c->host->name);
         return;
     }
     sim_check_told(w, c, e->type, e->msg);
@@ -89,6 +92,7 @@ static void receive(struct sim_world *w, struct sim_event *e)
     if (is_held_up(w, e, c->host) || !c->open)
         return;
     c->pushed = true;
+    sim_rejoin_ready(w, c);
     dt_job_pushed(w->job, c->host->index, "");
 }
 
@@ -127,6 +131,7 @@ static void arrive_end(struct sim_world *w, struct sim_event *e)
     sim_trace(w, "%s -> dtrun: the connection ends%s", c->host->name, e->n ? " by itself" : "");
     sim_check_lost(w, c);
     dt_job_disconnected(w->job, c->host->index, e->n ? "connect: it broke; look at it" : "");
+    sim_rejoin_watch(w);
     sim_check_left(w);
 }
 
@@ -283,6 +288,7 @@ static void ops_open(void *arg, size_t host)
     struct sim_host *h = &w->hosts[host];
     struct sim_conn *c = dt_xcalloc(1, sizeof *c);
     uint32_t connecting = 0;
+    bool aside = sim_check_opened_aside(w, h);
 
     sim_trace(w, "dtrun connects to %s", h->name);
     for (const struct sim_conn *other = w->conns; other; other = other->next)
@@ -291,11 +297,12 @@ static void ops_open(void *arg, size_t host)
         sim_broken(w, "dtrun connects to %s beside %u others", h->name, connecting);
     if (h->conn && h->conn->open)
         sim_broken(w, "dtrun opens a second connection to %s", h->name);
-    if (h->lost)
+    if (h->lost && !aside)
         sim_broken(w, "dtrun connects to %s, which is lost", h->name);
     *c = (struct sim_conn){ .next = w->conns,
                             .host = h,
                             .open = true,
+                            .aside = aside,
                             .opened_ns = w->now_ns,
                             .opened = ++w->witness.count,
                             .stop_grace = UINT32_MAX };
@@ -358,7 +365,8 @@ static void ring(struct sim_world *w, struct sim_event *e)
     w->witness.limit_over |= timer == DT_TIMER_TIMEOUT;
     if (timer == DT_TIMER_TIMEOUT && (!sim_are_ranks_through(w) || w->witness.ncauses))
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_TIMEOUT });
-    if (timer == DT_TIMER_START && (!w->witness.went || w->witness.went != w->witness.generation))
+    if (timer == DT_TIMER_START && !sim_rejoin_is_late(w) &&
+        (!w->witness.went || w->witness.went != w->witness.generation))
         sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_LAUNCH });
     if (timer == DT_TIMER_MISSED)
         sim_oracle_missed(w);
@@ -370,6 +378,7 @@ static void ring(struct sim_world *w, struct sim_event *e)
         sim_signal_gathered(w);
     else
         dt_job_timer(w->job, timer);
+    sim_check_late_handled(w);
 }
 
 static void ops_set_timer(void *arg, enum dt_job_timer timer, uint64_t ms)

@@ -347,7 +347,7 @@ bool sim_has_refusal(const struct sim_witness *x)
 
 bool sim_is_second_name(const struct sim_world *w, const struct sim_host *h)
 {
-    return w->s->twin && h->index == w->s->twin && !h->generation;
+    return w->s->twin && h->index == w->s->twin && !h->generation && !h->back;
 }
 
 /* Whether this is a second name of a host that dtrun may use again. */
@@ -355,7 +355,7 @@ static bool is_used_twice(const struct sim_world *w, const struct sim_host *h)
 {
     const struct sim_host *one = h - 1;
 
-    return w->s->twin && h->index == w->s->twin && one->conn && one->conn->open && !one->left;
+    return w->s->twin && h->index == w->s->twin && sim_is_connected(one) && !one->left;
 }
 
 /* Whether a host that the job needed has no connection, and a new one has failed; or it is a second

@@ -89,7 +89,7 @@ static bool are_others_usable(const struct sim_world *w, const struct sim_host *
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         const struct sim_host *other = &w->hosts[i];
 
-        if (other != h && other->conn && other->conn->open && !other->out && !other->left &&
+        if (other != h && sim_is_connected(other) && !other->out && !other->left &&
             !sim_is_second_name(w, other) && !is_to_blame(w, other))
             slots += (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
     }
@@ -123,7 +123,7 @@ void sim_check_quarantine_said(struct sim_world *w, const char *line)
         sim_broken(w, "dtrun does not say that a host is left for good: %s", line);
     if (out && strstr(line, " s at least"))
         check_out(w, out, line);
-    if (back)
+    if (back && (back->out || !back->back))
         check_back(w, back, strstr(line, "since rank ") != NULL);
     if (strstr(line, "no host is left; trying again"))
         w->witness.recalled = w->witness.generation; /* even a host in quarantine may be used */
@@ -140,7 +140,7 @@ void sim_check_quarantine_over(struct sim_world *w)
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         const struct sim_host *h = &w->hosts[i];
 
-        if (h->out && !h->left && h->conn->open && h->out_until_ns <= x->decided_ns)
+        if (h->out && !h->left && sim_is_connected(h) && h->out_until_ns <= x->decided_ns)
             sim_broken(w, "%s is still left out, and its time is over", h->name);
     }
     x->program_at_fault &= x->restarts.fruitless > 1;

@@ -514,9 +514,72 @@ static void add_auxiliaries(struct sim_chance *c, struct sim_scenario *s)
         add_auxiliary_fault(c, s);
 }
 
+/* A host vanishes for a while, or only refuses connections. */
+static void add_absence(struct sim_chance *c, struct sim_scenario *s, uint64_t at_ns)
+{
+    bool vanishes = sim_percent(c, 70);
+
+    s->faults[s->nfaults++] =
+        (struct sim_fault){ .kind = vanishes ? SIM_HOST_VANISHES : SIM_DTRUN_LOSES,
+                            .at_ns = at_ns,
+                            .ns =
+                                sim_between(c, SIM_S, sim_percent(c, 60) ? 15 * SIM_S : 60 * SIM_S),
+                            .host = (uint32_t)sim_below(c, s->hosts),
+                            .code = 1 };
+}
+
+/* Hosts are lost and come back while ranks run, and then other failures follow. Some happen while a
+ * host is being tried. */
+static void lose_for_a_while(struct sim_chance *c, struct sim_scenario *s)
+{
+    static const enum sim_fault_kind kinds[] = { SIM_RANK_KILLED,  SIM_RANK_KILLED, SIM_AGENT_DIES,
+                                                 SIM_LINK_BREAKS,  SIM_HOST_ENDS,   SIM_SPAWN_FAILS,
+                                                 SIM_HOST_FREEZES, SIM_CUT_OFF,     SIM_SIGNAL,
+                                                 SIM_DTRUN_STANDS, SIM_LINK_SLOW };
+    static const int signos[] = { SIGTSTP, SIGTSTP, SIGTSTP, SIGTERM, SIGINT, SIGUSR1 };
+    uint64_t at_ns = 0;
+
+    s->rejoin_s = (uint32_t)sim_between(c, 1, 4);
+    s->max_restarts = (int)sim_between(c, 4, 20);
+    s->work_ns = sim_between(c, 10 * SIM_S, 90 * SIM_S);
+    s->commit_ns = s->commit_ns ? s->work_ns / 20 : 0;
+    s->timeout_s = s->exit_grace_s = 0;
+    s->stop_on_loss = false;
+    s->ninject = s->nfaults = 0;
+    s->fences = 0;
+    while (s->nfaults + 1 < SIM_FAULTS_MAX && at_ns < s->work_ns) {
+        struct sim_fault *f;
+
+        at_ns += sim_between(c, SIM_S, 20 * SIM_S);
+        add_absence(c, s, at_ns);
+        at_ns += sim_between(c, SIM_S, 20 * SIM_S);
+        f = &s->faults[s->nfaults++];
+        *f = (struct sim_fault){ .kind = PICK(c, kinds),
+                                 .at_ns = at_ns,
+                                 .ns = sim_between(c, SIM_S, 10 * SIM_S),
+                                 .host = (uint32_t)sim_below(c, s->hosts),
+                                 .rank = (uint32_t)sim_below(c, s->np),
+                                 .code = SIGKILL };
+        if (f->kind == SIM_HOST_ENDS)
+            f->code = SIGTERM;
+        if (f->kind == SIM_SIGNAL)
+            f->code = PICK(c, signos);
+        if (f->kind == SIM_SPAWN_FAILS)
+            f->code = (int)sim_between(c, SIM_NO_MEMORY, SIM_ALIVE);
+    }
+}
+
+static void add_rejoin(struct sim_chance *c, struct sim_scenario *s)
+{
+    s->rejoin_s = sim_percent(c, 40) ? (uint32_t)sim_between(c, 1, 8) : sim_percent(c, 20) ? 0 : 60;
+    if (s->hosts > 1 && sim_percent(c, 8))
+        lose_for_a_while(c, s);
+}
+
 void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
 {
     struct sim_chance c = sim_chance_of(seed, 1), more = sim_chance_of(seed, 4);
+    struct sim_chance late = sim_chance_of(seed, 5);
     uint32_t slots = 0;
 
     *s = (struct sim_scenario){ .seed = seed, .hosts = (uint32_t)sim_between(&c, 1, 8) };
@@ -577,6 +640,7 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
         name_host_twice(&c, s);
     add_restores(&more, s);
     add_options(&more, s);
+    add_rejoin(&late, s);
 }
 
 void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts)
@@ -586,6 +650,7 @@ void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts)
                                 .np = hosts * 8,
                                 .fanout = 64,
                                 .max_restarts = 1000000,
+                                .rejoin_s = 60,
                                 .heartbeat_s = 60,
                                 .kill_grace_s = 5,
                                 .start_timeout_s = 600,
@@ -641,9 +706,9 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
             "), -np %u --num-servers %d --fanout %d --max-restarts %d --heartbeat %d --kill-grace "
             "%d --timeout %d "
             "--start-timeout %d --exit-grace %d "
-            "--collective-timeout %d%s%s%s\n",
+            "--collective-timeout %d --rejoin %u%s%s%s\n",
             s->np, s->servers, s->fanout, s->max_restarts, s->heartbeat_s, s->kill_grace_s,
-            s->timeout_s, s->start_timeout_s, s->exit_grace_s, s->collective_timeout_s,
+            s->timeout_s, s->start_timeout_s, s->exit_grace_s, s->collective_timeout_s, s->rejoin_s,
             s->checkpoint_dir ? " --checkpoint-dir" : "",
             s->stop_on_loss ? " --on-host-loss stop" : "", s->batch ? ", in a batch job" : "");
     fprintf(out, "#%s%s%s hosts take %.3f s to be ready and %.3f s to get files\n",

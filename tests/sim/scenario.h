@@ -71,6 +71,7 @@ struct sim_scenario {
     int slots[SIM_HOSTS_MAX]; /* of host i: slots[i % SIM_HOSTS_MAX] */
     int fanout, max_restarts, heartbeat_s, kill_grace_s, timeout_s, start_timeout_s;
     int exit_grace_s, collective_timeout_s;
+    uint32_t rejoin_s;
     uint32_t call_limit_ms; /* the program's own for calls in which ranks wait for one that hangs */
     uint32_t limit_ms;      /* the lowest that the program sets for its own calls, or 0 */
     bool checkpoint_dir, stop_on_loss, no_oversubscribe, resume, fresh;

@@ -46,6 +46,45 @@ caught() {
 @test "the simulator catches a host that --inject has taken away and is tried again" {
     caught "a host that --inject has taken away is tried again"
 }
+@test "the simulator catches a host that is back and gets no ranks" {
+    caught "a host that is back gets no ranks"
+}
+@test "the simulator catches a host that is back and gets no ranks until another is missing" {
+    caught "a host that is back gets no ranks while no other is missing"
+}
+@test "the simulator catches a host that is used before it is known to be back" {
+    caught "a host is used before it is known to be back"
+}
+@test "the simulator catches a host that is back, lost again, and waited for" {
+    caught "a host that is back and lost again is waited for"
+}
+@test "the simulator catches a lost host that is never tried again" {
+    caught "a lost host is never tried again"
+}
+@test "the simulator catches a lost host that is tried again at once" {
+    caught "a lost host is tried again at once"
+}
+@test "the simulator catches a lost host that is tried again at the same pace for ever" {
+    caught "a lost host is tried again at the same pace for ever"
+}
+@test "the simulator catches a job that waits for its end until it has tried a lost host" {
+    caught "a job waits for its end until it has tried a lost host"
+}
+@test "the simulator catches a restart that waits until an attempt to reach a lost host has ended" {
+    caught "a restart waits until an attempt to reach a lost host has ended" --from 23500 # a rare one
+}
+@test "the simulator catches a host that is back, cannot start ranks, and ends the job" {
+    caught "a host that is back and cannot start ranks ends the job" --from 2000
+}
+@test "the simulator catches a host that is back, late, and ends the job" {
+    caught "a host that is back and late ends the job" --from 6100 # a rare one
+}
+@test "the simulator catches a host that is back and need not see the checkpoints" {
+    caught "a host that is back need not see the checkpoints"
+}
+@test "the simulator catches another name of a host that comes back beside it" {
+    caught "another name of a host comes back beside it"
+}
 @test "the simulator catches a job that waits for lost hosts although --on-host-loss stop was given" {
     caught "a job waits for lost hosts although --on-host-loss stop was given"
 }

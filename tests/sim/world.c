@@ -119,6 +119,7 @@ static void make_config(struct sim_world *w)
         .checkpoint_dir = s->checkpoint_dir ? "/checkpoints" : NULL,
         .max_restarts = s->max_restarts,
         .on_host_loss = s->stop_on_loss ? DT_HOST_LOSS_STOP : DT_HOST_LOSS_MOVE,
+        .rejoin_s = (int)s->rejoin_s,
         .heartbeat_s = s->heartbeat_s,
         .kill_grace_s = s->kill_grace_s,
         .timeout_s = s->timeout_s,

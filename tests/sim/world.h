@@ -6,7 +6,8 @@
  * uses MPI. faults.c breaks things. The judges look at what passes between the engine and the
  * world, never at the engine's own state: invariants.c (what the engine sends and closes), output.c
  * (what it shows), restarts.c (which restarts are allowed), quarantine.c (which hosts are left
- * out), reach.c (what follows if hosts do not reach each other), decisions.c (when it decides),
+ * out), rejoin.c (when lost hosts are tried again and used), reach.c (what follows if hosts do not
+ * reach each other), decisions.c (when it decides),
  * stopping.c (how it ends ranks, and itself), recoveries.c (what it says of restarts), report.c
  * (the report), auxiliaries.c (when auxiliaries are ended), oracle.c (the exit code). */
 #ifndef TESTS_SIM_WORLD_H
@@ -79,6 +80,10 @@ struct sim_conn {
     struct sim_agent *agent; /* NULL until one starts */
     bool open;               /* as the engine sees it */
     bool over;               /* the agent's side has ended */
+    bool aside;              /* opened to see whether a lost host is back; ranks have not run yet */
+    bool same;               /* ... which is the same machine as another one that is in use */
+    bool ready;              /* all ranks of its last START are */
+    uint64_t ended_ns;       /* when dtrun learnt of its end, or closed it */
     bool greeted, pushed;    /* the engine has HELLO; no push is left to do */
     bool dead[2];            /* by side: nothing arrives any more */
     bool given_up;           /* the engine has closed it */
@@ -125,6 +130,11 @@ struct sim_host {
     uint64_t orphans_ns; /* when anything was last sent to agents that were lost while their ranks
                             might run; 0: no such agent, or a later one has swept the host */
     bool lost;           /* a new connection has failed, or other hosts cannot reach it */
+    bool back;           /* it was lost, an agent has answered there, and no ranks have run yet */
+    bool due;            /* it is back, and has to get ranks before hosts that come after it */
+    bool waiting;        /* it has to be tried again */
+    bool put_off;        /* a restart came while it was tried: the next try needs no wait */
+    uint32_t waits;      /* how often dtrun has begun to wait before a try */
     bool taken;          /* --inject has taken it away for good */
     bool left;           /* it shuts down or is stuck, and dtrun has said that it leaves it */
     bool second;         /* dtrun has said that it is another name of a host */
@@ -280,6 +290,7 @@ struct sim_witness {
     uint64_t first_end_ns;    /* when dtrun learnt that the first rank had exited with 0 */
     uint32_t ready;           /* hosts whose ranks all wait for GO, or have got it */
     uint32_t running;         /* hosts whose ranks all run */
+    uint64_t all_run_ns;      /* when dtrun learnt that all of them do */
     uint32_t nodes;           /* hosts that were sent START */
     struct sim_reach reach;
     bool cut_off;     /* before ranks run, the job must leave out stuck or unreachable hosts */
@@ -324,6 +335,8 @@ struct sim_witness {
     bool owes_calls;       /* ... and dtrun has to print them */
     bool world_failed;     /* calls on DT_WORLD have failed for good */
     bool other_failed;     /* calls on the other communicator have failed for good */
+    size_t orders_before;  /* when --start-timeout was over */
+    bool late;             /* ... and a host that is back may not be ready */
     bool ignored;          /* a rank has exited with 0 without having freed that communicator */
 };
 
@@ -606,10 +619,32 @@ void sim_check_departure_said(struct sim_world *w, const char *line);
 void sim_check_one_machine_said(struct sim_world *w, const char *line);
 void sim_check_departure(struct sim_world *w); /* dtrun says that it restarts the ranks */
 void sim_check_signalled_handled(struct sim_world *w, struct sim_conn *c);
-/* Killed processes do not end on this host. Returns whether the job must go on without it; then the
- * engine hears of them next. */
+/* Whether other hosts that dtrun certainly counts on can take all ranks. */
+bool sim_is_room_elsewhere(const struct sim_world *w, const struct sim_host *h);
+/* Killed processes do not end on this host, or it is back and cannot start ranks. Returns whether
+ * the job must go on without it; then the engine hears of them next. */
 bool sim_must_leave_stuck(struct sim_world *w, const struct sim_conn *c);
 void sim_check_stuck_handled(struct sim_world *w);
+
+/* rejoin.c */
+/* dtrun is connected to it, and not only to see whether it is back. */
+bool sim_is_connected(const struct sim_host *h);
+void sim_rejoin_watch(struct sim_world *w); /* all ranks run, or a connection has ended */
+/* The engine opens a connection. Returns whether that is to see whether the host is back. */
+bool sim_check_opened_aside(struct sim_world *w, struct sim_host *h);
+/* Whether the job already uses the machine under another name. */
+bool sim_is_same_machine(const struct sim_world *w, const struct sim_conn *c);
+void sim_rejoin_ready(struct sim_world *w, struct sim_conn *c); /* the engine is being told */
+void sim_rejoin_ended(struct sim_world *w, struct sim_conn *c); /* likewise */
+void sim_check_back_said(struct sim_world *w, const char *line);
+void sim_rejoin_started(struct sim_world *w);  /* a new generation is about to start */
+void sim_check_back_used(struct sim_world *w); /* START was sent to all hosts that get ranks */
+void sim_rejoin_runs(struct sim_world *w, struct sim_conn *c); /* the host's ranks run */
+/* --start-timeout is over. Returns whether hosts that are back may have to be left for that. */
+bool sim_rejoin_is_late(struct sim_world *w);
+void sim_check_late_said(struct sim_world *w, const char *line);
+void sim_check_late_handled(struct sim_world *w); /* the engine has handled that timer */
+void sim_check_not_awaited(struct sim_world *w);  /* the engine has handled DONE */
 
 /* restarts.c */
 bool sim_is_restart_allowed(const struct sim_world *w); /* unless a rank exits by itself */

@@ -121,6 +121,7 @@ struct dt_hostlink *dt_hostlink_new(struct dt_hostlinks_shared *shared, size_t h
     h->host = host;
     h->phase = DT_HOST_WAITING;
     h->orphans_ns = before ? before->orphans_ns : 0;
+    h->closing_aside = before ? before->closing_aside : 0;
     return h;
 }
 
@@ -162,6 +163,7 @@ void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     va_end(ap);
     h->closing = true;
     set_phase(h, DT_HOST_CLOSED);
+    h->closing_aside += open && h->aside;
     if (open)
         h->shared->ops->close(h->shared->ops->arg, h->host);
 }

@@ -60,6 +60,10 @@ struct dt_hostlink {
     uint64_t orphans_ns;
     char *dir;           /* the directory with the files of --push; NULL until they are there */
     struct dt_error why; /* why it is CLOSED */
+    /* dtrun opened it to see whether a lost host is back. Nothing waits for it to open or to close,
+     * and until ranks run there, the job can do without the host. */
+    bool aside;
+    unsigned closing_aside; /* such connections to the host that are closed and have not ended */
 };
 
 /* The new connection is WAITING. before is the connection to the host that it replaces, or NULL. */

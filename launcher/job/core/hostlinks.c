@@ -32,19 +32,38 @@ void dt_hostlinks_connect_next(struct dt_hostlinks *l)
     }
 }
 
-void dt_hostlinks_open(struct dt_hostlinks *l, size_t host)
+static void open_link(struct dt_hostlinks *l, size_t host, bool aside)
 {
     struct dt_hostlink *before = l->v[host];
 
     l->v[host] = dt_hostlink_new(&l->shared, host, before);
+    l->v[host]->aside = aside;
     dt_hostlink_free(before);
     dt_hostlinks_connect_next(l);
+}
+
+void dt_hostlinks_open(struct dt_hostlinks *l, size_t host)
+{
+    open_link(l, host, false);
+}
+
+void dt_hostlinks_open_aside(struct dt_hostlinks *l, size_t host)
+{
+    open_link(l, host, true);
 }
 
 void dt_hostlinks_on_ended(struct dt_hostlinks *l)
 {
     l->open--;
     dt_hostlinks_connect_next(l);
+}
+
+/* If several connections to the host are ending, one that is aside counts as the first to have
+ * ended: then whoever waits for the others waits long enough. */
+void dt_hostlinks_on_hung_up(struct dt_hostlinks *l, size_t host)
+{
+    l->v[host]->closing_aside -= l->v[host]->closing_aside > 0;
+    dt_hostlinks_on_ended(l);
 }
 
 void dt_hostlinks_send_all(const struct dt_hostlinks *l, uint8_t type, const void *msg)
@@ -91,7 +110,7 @@ bool dt_hostlinks_are_idle(const struct dt_hostlinks *l)
     for (size_t i = 0; i < l->hosts->n; i++) {
         const struct dt_hostlink *h = l->v[i];
 
-        if (h && (dt_hostlink_is_opening(h) || dt_hostlink_has_ranks(h)))
+        if (h && ((dt_hostlink_is_opening(h) && !h->aside) || dt_hostlink_has_ranks(h)))
             return false;
     }
     return true;
@@ -99,11 +118,13 @@ bool dt_hostlinks_are_idle(const struct dt_hostlinks *l)
 
 bool dt_hostlinks_any_closing(const struct dt_hostlinks *l)
 {
-    unsigned in_use = 0;
+    unsigned others = 0;
 
-    for (size_t i = 0; i < l->hosts->n; i++)
-        in_use += l->v[i] && dt_hostlink_is_open(l->v[i]);
-    return in_use < l->open;
+    for (size_t i = 0; i < l->hosts->n; i++) {
+        if (l->v[i])
+            others += dt_hostlink_is_open(l->v[i]) + l->v[i]->closing_aside;
+    }
+    return others < l->open;
 }
 
 void dt_hostlinks_query(struct dt_hostlinks *l)

@@ -20,10 +20,13 @@ void dt_hostlinks_free(struct dt_hostlinks *l);
 
 /* Opens a fresh connection to the host as soon as --fanout leaves room for it. */
 void dt_hostlinks_open(struct dt_hostlinks *l, size_t host);
+/* Likewise, but nothing waits for this connection (aside, in hostlink.h). */
+void dt_hostlinks_open_aside(struct dt_hostlinks *l, size_t host);
 /* Connects as many of the waiting hosts as --fanout leaves room for, in order. */
 void dt_hostlinks_connect_next(struct dt_hostlinks *l);
-/* A connection has ended, by itself or because it was closed. */
-void dt_hostlinks_on_ended(struct dt_hostlinks *l);
+void dt_hostlinks_on_ended(struct dt_hostlinks *l); /* a connection has ended by itself */
+/* A connection to the host that was closed has ended. */
+void dt_hostlinks_on_hung_up(struct dt_hostlinks *l, size_t host);
 
 /* Sends a message to all hosts that have ranks. */
 void dt_hostlinks_send_all(const struct dt_hostlinks *l, uint8_t type, const void *msg);
@@ -33,7 +36,8 @@ void dt_hostlinks_end_all(const struct dt_hostlinks *l);
 void dt_hostlinks_close_opening(const struct dt_hostlinks *l);
 void dt_hostlinks_close_all(const struct dt_hostlinks *l);
 
-/* Returns whether no connection is being opened and no host has ranks. */
+/* Returns whether no connection is being opened and no host has ranks. This and the next function
+ * ignore connections that are aside. */
 bool dt_hostlinks_are_idle(const struct dt_hostlinks *l);
 bool dt_hostlinks_any_closing(const struct dt_hostlinks *l);
 
