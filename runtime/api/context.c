@@ -158,8 +158,10 @@ dt_result_t dt_context_pass_on(const dt_comm_t *comm, dt_result_t r)
 {
     uint64_t id;
 
-    if (r == DT_ERR_CUDA && dt_slot_visit(comm, visit_stop, &id))
-        dt_dump_failure(&dti_context.job, id);
+    if (r != DT_ERR_CUDA || !dt_slot_visit(comm, visit_stop, &id))
+        return r;
+    dt_comm_name(id, dt_error_details()->comm);
+    dt_dump_failure(&dti_context.job, id);
     return r;
 }
 

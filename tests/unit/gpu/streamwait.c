@@ -95,6 +95,26 @@ static void a_stop_is_returned_before_the_call_knows_it(void **state)
     assert_int_equal(dt_comm_free(view), DT_ERR_ABORTED);
 }
 
+static void a_refusal_names_rank_and_communicator(void **state)
+{
+    dt_error_info_t info = DT_ERROR_INFO_INIT;
+    dt_comm_t *comm, *view;
+
+    (void)state;
+    need_job();
+    assert_int_equal(dt_comm_dup(DT_WORLD, &comm), DT_OK);
+    view = view_of_new_stream(comm);
+    setenv("STANDIN_REFUSES", "cuEventCreate:2", 1);
+    assert_int_equal(dt_stream_wait(view), DT_ERR_CUDA);
+    unsetenv("STANDIN_REFUSES");
+    assert_int_equal(dt_last_error_info(&info), DT_OK);
+    assert_int_equal(info.rank, 0);
+    assert_string_equal(info.operation, "dt_stream_wait");
+    assert_string_equal(info.comm, "0.2");
+    assert_int_equal(dt_comm_free(view), DT_OK); /* no call of it has failed */
+    assert_int_equal(dt_comm_status(comm), DT_ERR_CUDA);
+}
+
 static void the_failure_of_the_last_call_is_returned(void **state)
 {
     dt_comm_t *sends, *receives;
@@ -116,6 +136,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stop_is_returned_before_the_call_knows_it),
+        cmocka_unit_test(a_refusal_names_rank_and_communicator),
         cmocka_unit_test(the_failure_of_the_last_call_is_returned),
     };
 
