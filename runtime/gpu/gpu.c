@@ -213,8 +213,9 @@ static void tell_path(const struct dt_comm *c, uint64_t version)
     if (!shares || c->gpu->shared.groups.n > 1)
         snprintf(nccl, sizeof nccl, "NCCL %d.%d.%d", (int)version / 10000, (int)version / 100 % 100,
                  (int)version % 100);
-    snprintf(text, sizeof text, "%s go through %s%s%s", name_collectives(c, what),
-             shares ? "memory of shared GPUs" : "", shares && *nccl ? " and " : "", nccl);
+    snprintf(text, sizeof text, "%s go through %s%s%s%s", name_collectives(c, what),
+             shares ? "memory of shared GPUs" : "", shares && *nccl ? " and " : "", nccl,
+             c->gpu->program_order ? ", in the order that the program has promised" : "");
     dt_agentlink_detail(&c->world->agent, text);
 }
 

@@ -83,7 +83,7 @@ does() { # WHAT PATH [dtrun option...]
     make_on_list
     for hosts in 2 1; do
         use_standin 2
-        dtrun --no-tag -np 3 -H a:2,b:1 --rsh './on-list %h' -x DTRUN_DEVICE=nccl -x DUMP="$T/dump" -x HOSTS=$hosts \
+        dtrun -v --no-tag -np 3 -H a:2,b:1 --rsh './on-list %h' -x DTRUN_DEVICE=nccl -x DUMP="$T/dump" -x HOSTS=$hosts \
             sh -c 'export STANDIN_HOST=$DTRUN_NODE_RANK DTRUN_PROGRAM_ORDER=$((DTRUN_NODE_RANK < HOSTS))
                 exec "$0" promised' "$RANK/gpustream"
         unset LD_LIBRARY_PATH
@@ -92,6 +92,8 @@ does() { # WHAT PATH [dtrun option...]
             ordered=$(grep -c "^$comm .* on a stream$" "$T/dump") || :
             [ $((ordered > 0)) = $((hosts == 2)) ] || { cat "$T/dump"; false; }
         done
+        told=$(grep -c 'communicator [02]\.[12] .* in the order that the program has promised$' "$ERR") || :
+        [ "$told" = $((hosts == 2 ? 2 : 0)) ] || { show; false; }
     done
     clean
 }
