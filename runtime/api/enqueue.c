@@ -174,14 +174,15 @@ static void await_earlier(const struct enqueued_call *e)
 
 static dt_result_t enqueue_in_order(struct enqueued_call *e, dt_request_t *request)
 {
-    dt_result_t r;
+    for (;;) {
+        dt_result_t r;
 
-    do {
         await_earlier(e);
         e->direct = true;
         r = enqueue_direct(e, request);
-    } while (!e->direct && !dt_comm_stopped(e->comm));
-    return r;
+        if (e->direct || dt_comm_stopped(e->comm))
+            return r;
+    }
 }
 
 /* ---- calls behind a gate ---- */
