@@ -27,7 +27,6 @@ struct enqueued_call {
     struct dt_comm *comm;
     struct dt_extents extents;
     bool direct;  /* this thread may pass the call to NCCL */
-    bool must;    /* and has to, since the program has promised an order of its calls */
     bool staged;  /* the call needs pinned memory */
     size_t bytes; /* how much pinned memory it needs */
 };
@@ -45,9 +44,8 @@ static void visit_communicator(struct dt_comm *c, void *arg)
 
     e->comm = c;
     e->extents = dt_extents_of(e->o, c->rank, c->size);
-    e->direct = !dt_operation_is_p2p(e->o) && dt_gpu_goes_direct(c, e->o, &e->must) &&
+    e->direct = !dt_operation_is_p2p(e->o) && dt_gpu_goes_direct(c, e->o, &e->o->ordered) &&
                 names_one_stream(e->s);
-    e->o->ordered = e->must;
     e->staged = !dt_operation_is_p2p(e->o) && dt_gpu_is_staged(c, e->o, &e->bytes);
 }
 
@@ -203,7 +201,7 @@ static dt_result_t enqueue_in_context(struct enqueued_call *e, dt_request_t *req
     if (result)
         return dt_cuda_fail(e->name, scope.failed, result);
     if (e->direct)
-        r = e->must ? enqueue_in_order(e, request) : enqueue_direct(e, request);
+        r = e->o->ordered ? enqueue_in_order(e, request) : enqueue_direct(e, request);
     if (!e->direct)
         r = enqueue_held(e, request);
     dt_cuda_leave(&scope);
