@@ -55,6 +55,14 @@ static ncclResult_t call_nccl(struct dt_ncclcomm *n, const struct dt_operation *
     return queued;
 }
 
+static dt_result_t fail_allocation(struct dt_comm *c, size_t bytes, CUresult error)
+{
+    char function[48];
+
+    snprintf(function, sizeof function, "cuMemAlloc for %zu bytes", bytes);
+    return dt_gpu_coll_error(c, &c->coll_error, function, error);
+}
+
 /* NCCL has no all-to-all in place, so the input is set aside. */
 static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
 {
@@ -62,15 +70,13 @@ static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
     struct dt_ncclcomm *n = &c->gpu->nccl;
     size_t bytes = o->given.each * dt_dtype_size(o->dtype) * (size_t)c->size;
     CUdeviceptr scratch;
-    char function[48];
     CUresult result;
 
     if (o->kind->call != DT_CALL_ALL_TO_ALL || o->in != o->out || !bytes)
         return DT_OK;
     result = dt_ncclcomm_alloc_scratch(n, bytes, &scratch);
-    snprintf(function, sizeof function, "cuMemAlloc for %zu bytes", bytes);
     if (result)
-        return dt_gpu_coll_error(c, &c->coll_error, function, result);
+        return fail_allocation(c, bytes, result);
     result = cuda->cuMemcpyDtoDAsync_v2(scratch, (CUdeviceptr)(uintptr_t)o->in, bytes, n->stream);
     o->in = (const void *)(uintptr_t)scratch;
     return result ? dt_gpu_coll_error(c, &c->coll_error, "cuMemcpyDtoDAsync", result) : DT_OK;

@@ -253,7 +253,7 @@ static bool lives(const struct dt_ncclcomm *n)
 
 /* Whether ncclCommSplit would wait only for the other ranks. Earlier calls on c are over when c is
  * split. */
-static bool can_split(struct dt_comm *c)
+static bool is_ready_to_split(struct dt_comm *c)
 {
     return c->world->settings.splits_nccl && dt_nccl()->splits && lives(&c->gpu->nccl) &&
            dt_ncclcomm_state(c) == ncclSuccess;
@@ -287,7 +287,7 @@ static dt_result_t split_in_context(struct dt_comm *parent, struct dt_comm *chil
     dt_result_t r;
 
     if (result)
-        return dt_gpu_fail(parent, "cuCtxPushCurrent", result);
+        return dt_gpu_fail(parent, scope.failed, result);
     r = split_ranks(parent, child, color);
     dt_cuda_leave(&scope);
     return r;
@@ -298,7 +298,7 @@ static dt_result_t split_in_context(struct dt_comm *parent, struct dt_comm *chil
 dt_result_t dt_ncclinit_split(struct dt_comm *parent, struct dt_comm *child, int color)
 {
     bool idle = dt_gpu_provision_begin();
-    int64_t all_ready = idle && can_split(parent);
+    int64_t all_ready = idle && is_ready_to_split(parent);
     dt_result_t r = dt_comm_all_reduce_words(parent, DT_CALL_SPLIT, &all_ready, 1, DT_MIN);
 
     if (r == DT_OK && all_ready)
