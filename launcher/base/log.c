@@ -81,20 +81,11 @@ void dt_verbose(const char *fmt, ...)
     va_end(ap);
 }
 
-void dt_say_foreign(const char *fmt, ...)
+void dt_say_foreign(bool detail, const char *fmt, ...)
 {
     va_list ap;
 
-    va_start(ap, fmt);
-    say(true, fmt, ap);
-    va_end(ap);
-}
-
-void dt_verbose_foreign(const char *fmt, ...)
-{
-    va_list ap;
-
-    if (!verbose)
+    if (detail && !verbose)
         return;
     va_start(ap, fmt);
     say(true, fmt, ap);

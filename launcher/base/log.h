@@ -13,10 +13,9 @@ void dt_log_tame(char *text);
 void dt_log_set_verbose(bool on);
 void dt_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));     /* always */
 void dt_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* with --verbose */
-/* The same for what a host has said. A host may say any number of lines, so the sink may drop them.
- */
-void dt_say_foreign(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void dt_verbose_foreign(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* What a host has said; a detail only with --verbose. A host may say any number of lines, so the
+ * sink may drop them. */
+void dt_say_foreign(bool detail, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* While a sink is set, complete lines (with prefix and newline) go to it instead of standard error,
  * so that they do not end up in the middle of a rank's line. NULL removes the sink. */

@@ -157,7 +157,7 @@ static void on_session_message(void *arg, uint8_t type, union dt_msg *msg)
         p->plan->reached(p->plan->arg, p, &msg->reach);
         break;
     case DT_MSG_LOG:
-        dt_say_foreign("%s: %s", p->host->name, msg->log.text);
+        dt_say_foreign(false, "%s: %s", p->host->name, msg->log.text);
         break;
     default:
         break;
@@ -170,9 +170,9 @@ static void on_session_noise(void *arg, const char *line)
     struct dt_check_peer *p = arg;
 
     if (p->host->greeted)
-        dt_say_foreign("%s: %s", p->host->name, line);
+        dt_say_foreign(false, "%s: %s", p->host->name, line);
     else
-        dt_verbose_foreign("%s: start-up output: %s", p->host->name, line);
+        dt_say_foreign(true, "%s: start-up output: %s", p->host->name, line);
 }
 
 static void on_session_closed(void *arg, const struct dt_error *why)

@@ -26,9 +26,9 @@ void dt_job_pushed(struct dt_job *j, size_t host, const char *dir)
 void dt_job_noise(struct dt_job *j, size_t host, const char *line)
 {
     if (j->core.links.v[host]->phase == DT_HOST_CONNECTING)
-        dt_verbose_foreign("%s: start-up output: %s", dt_core_host_name(&j->core, host), line);
+        dt_say_foreign(true, "%s: start-up output: %s", dt_core_host_name(&j->core, host), line);
     else
-        dt_say_foreign("%s: %s", dt_core_host_name(&j->core, host), line);
+        dt_say_foreign(false, "%s: %s", dt_core_host_name(&j->core, host), line);
 }
 
 static void note_injected_loss(struct dt_job *j, struct dt_hostlink *h,
@@ -199,8 +199,7 @@ static void on_signalled(struct dt_job *j, struct dt_hostlink *h, const struct d
 
 static void on_log(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_log *m)
 {
-    (m->detail ? dt_verbose_foreign
-               : dt_say_foreign)("%s: %s", dt_core_host_name(&j->core, h->host), m->text);
+    dt_say_foreign(m->detail, "%s: %s", dt_core_host_name(&j->core, h->host), m->text);
     dt_history_add_note(&j->recovery.history, j->core.generation, h->host, m->text);
 }
 
