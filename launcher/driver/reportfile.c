@@ -134,11 +134,18 @@ static int refuse_link(struct dt_error *err, const char *path)
     return dt_error_usage(err, "--report %s: it is a symbolic link of another user", path);
 }
 
+static int access_dir(const char *path, int mode)
+{
+    char *copy = dt_xstrdup(path);
+    int rc = access(dirname(copy), mode);
+
+    free(copy);
+    return rc;
+}
+
 static int check_writable(const char *path)
 {
-    char *copy;
     struct stat st;
-    int rc;
 
     if (is_stream(path))
         return access(path, W_OK);
@@ -148,19 +155,12 @@ static int check_writable(const char *path)
     }
     if (lstat(path, &st) < 0 && errno == ENAMETOOLONG)
         return -1;
-    copy = dt_xstrdup(path);
-    rc = access(dirname(copy), W_OK | X_OK);
-    free(copy);
-    return rc;
+    return access_dir(path, W_OK | X_OK);
 }
 
 bool dt_report_has_dir(const char *path)
 {
-    char *copy = dt_xstrdup(path);
-    bool exists = access(dirname(copy), F_OK) == 0;
-
-    free(copy);
-    return exists;
+    return access_dir(path, F_OK) == 0;
 }
 
 int dt_report_check(const char *path, struct dt_error *err)
