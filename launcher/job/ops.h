@@ -18,7 +18,7 @@ enum dt_job_timer {
     DT_TIMER_LAST_CALLS,  /* waits until the last calls of ranks are printed */
     DT_TIMER_FENCE,       /* waits until ranks may start again */
     DT_TIMER_OUTAGE,      /* waits until dtrun connects again to hosts that it needs */
-    DT_TIMER_REJOIN,      /* waits until dtrun tries whether lost hosts are back */
+    DT_TIMER_REJOIN,      /* waits until dtrun checks whether lost hosts are back */
     DT_TIMER_PAUSE,       /* waits until all ranks are stopped for Ctrl-Z */
     DT_TIMER_GATHER,      /* waits for a signal to reach all processes that it was sent to */
     DT_TIMER_GRACE,       /* waits for ranks to end by themselves */

@@ -55,7 +55,7 @@ void dt_rejoin_try(struct dt_rejoin *r)
         if (!c->due_ns || c->due_ns > dt_core_now(r->core))
             continue;
         dt_comeback_end(c);
-        dt_verbose("%s: trying whether it is back", name_of(r, i));
+        dt_verbose("%s: checking whether it is back", name_of(r, i));
         dt_hostlinks_open_aside(&r->core->links, i);
     }
     dt_rejoin_watch(r);

@@ -1,4 +1,4 @@
-/* When dtrun tries whether a host that a running job has lost is back. Pure.
+/* When dtrun checks whether a host that a running job has lost is back. Pure.
  *
  * The first wait is the user's. Each further one is twice as long, up to an hour, also if the host
  * came back in between: a host that is lost again and again is used less and less. */
