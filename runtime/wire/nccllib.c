@@ -9,6 +9,22 @@
 
 #include "runtime/wire/env.h"
 
+static bool take_library_path(const struct dt_nccllib_search *s)
+{
+    const char *at = secure_getenv("LD_LIBRARY_PATH");
+    char file[PATH_MAX];
+
+    while (at && *at) {
+        int n = (int)strcspn(at, ":");
+
+        if (n && snprintf(file, sizeof file, "%.*s/" DT_NCCLLIB_NAME, n, at) < (int)sizeof file &&
+            access(file, R_OK) == 0 && s->take(s->arg, file))
+            return true;
+        at += n + (at[n] == ':');
+    }
+    return false;
+}
+
 /* python: the name of a version's folder. */
 static bool take_version(const struct dt_nccllib_search *s, const char *prefix, const char *python)
 {
@@ -67,7 +83,8 @@ bool dt_nccllib_find(const struct dt_nccllib_search *s)
 
     if (named && *named)
         return s->take(s->arg, named);
-    return (s->own && s->own(s->arg)) || s->take(s->arg, DT_NCCLLIB_NAME) ||
+    return (s->own && s->own(s->arg)) || take_library_path(s) ||
            take_active_python(s, "VIRTUAL_ENV") || take_active_python(s, "CONDA_PREFIX") ||
-           take_users_python(s) || take_python(s, "/usr/local") || take_python(s, "/usr");
+           take_users_python(s) || take_python(s, "/usr/local") || take_python(s, "/usr") ||
+           s->take(s->arg, DT_NCCLLIB_NAME);
 }

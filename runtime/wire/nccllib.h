@@ -1,7 +1,8 @@
 /* Searches for NCCL's library, for libdtrun in a rank and for the agent's --check. If DTRUN_NCCL
  * names a file, only that one is tried. Otherwise, in this order: the library that the process has
- * already loaded, the dynamic linker's, and those that pip has installed for the active Python
- * environment, for the user, or for all users. */
+ * already loaded, one in a folder of LD_LIBRARY_PATH, those that pip has installed for the active
+ * Python environment, for the user or for all users, and the system's, which the dynamic linker
+ * finds. */
 #ifndef DT_WIRE_NCCLLIB_H
 #define DT_WIRE_NCCLLIB_H
 

@@ -824,6 +824,29 @@ recovers_without_nccl() { # PATH DEVICES MESSAGE WHAT [dtrun option...]
     clean
 }
 
+# Succeeds if the ranks have loaded this file, and no other, as NCCL.
+loads() { # FILE
+    dtrun --no-tag -np 2 -H localhost:2 -x DTRUN_DEVICE=nccl -x VIRTUAL_ENV="$T/venv" -x LD_DEBUG=files "$RANK/gpu" factors
+    code_is 0
+    [ "$(grep -o 'calling init: .*/libnccl.so.2' "$ERR" | sort -u)" = "calling init: $1" ]
+}
+
+@test "NCCL in LD_LIBRARY_PATH comes before NCCL from pip, and that before the system's" {
+    local libraries="$DTRUN_BUILD/tests/standin/.libs" pip="$T/venv/lib/python3.11/site-packages/nvidia/nccl/lib"
+    use_standin 2
+    mkdir -p "$T/driver" "$T/nccl" "$pip"
+    cp -L "$libraries/libcuda.so.1" "$T/driver"
+    for folder in "$T/nccl" "$pip"; do
+        cp -L "$libraries/libnccl.so.2" "$folder"
+    done
+    LD_LIBRARY_PATH=$T/driver
+    loads "$pip/libnccl.so.2"
+    LD_LIBRARY_PATH=$T/driver:$T/nccl
+    loads "$T/nccl/libnccl.so.2"
+    unset LD_LIBRARY_PATH
+    clean
+}
+
 @test "settings that break NCCL are found wherever NCCL reads them" {
     echo '# NCCL_COMM_ID=commented' >"$T/nccl.conf"
     gpu split -x DTRUN_DEVICE=nccl -x NCCL_CONF_FILE="$T/nccl.conf"

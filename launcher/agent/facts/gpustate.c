@@ -213,23 +213,6 @@ static char *read_version(const char *library)
     return version ? version : dt_xstrdup("");
 }
 
-static char *find_in_path(void)
-{
-    const char *at = getenv("LD_LIBRARY_PATH");
-    char *file;
-
-    while (at && *at) {
-        size_t n = strcspn(at, ":");
-
-        file = dt_xasprintf("%.*s/" DT_NCCLLIB_NAME, (int)n, at);
-        if (n && access(file, R_OK) == 0)
-            return file;
-        free(file);
-        at += n + (at[n] == ':');
-    }
-    return NULL;
-}
-
 struct finding {
     const char *root;
     char *library;
@@ -239,10 +222,7 @@ static bool take_library(void *arg, const char *file)
 {
     struct finding *f = arg;
 
-    if (strchr(file, '/'))
-        f->library = dt_xstrdup(file);
-    else if (!(f->library = find_in_path()))
-        f->library = find_in_cache(f->root);
+    f->library = strchr(file, '/') ? dt_xstrdup(file) : find_in_cache(f->root);
     return f->library != NULL;
 }
 

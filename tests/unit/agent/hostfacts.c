@@ -399,11 +399,22 @@ static void nvidia_smi_reports_how_gpus_are_linked(void **state)
     }
 }
 
+static void fill_linkers_cache(void)
+{
+    static const char strings[] = "glibc-ld.so.cache1.1\0libnccl.so.2\0/usr/lib/libnccl.so.2\0libz";
+    FILE *cache;
+
+    put("/usr/lib/libnccl.so.2", "\177ELF NCCL version %d\nNCCL version 2.28.9+cuda13.0 ...");
+    put("/etc/ld.so.cache", "");
+    cache = fopen(root_of("/etc/ld.so.cache"), "w");
+    assert_non_null(cache);
+    fwrite(strings, 1, sizeof strings, cache);
+    fclose(cache);
+}
+
 static void xids_come_from_the_kernels_log_and_nccl_from_the_linkers_cache(void **state)
 {
     struct dt_msg_facts f = { 0 };
-    static const char strings[] = "glibc-ld.so.cache1.1\0libnccl.so.2\0/usr/lib/libnccl.so.2\0libz";
-    FILE *cache;
 
     (void)state;
     put("/dev/kmsg", "4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=12, GPU has fallen off the bus.\n"
@@ -411,12 +422,7 @@ static void xids_come_from_the_kernels_log_and_nccl_from_the_linkers_cache(void 
                      "4,3,4,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU ...\n"
                      "4,4,5,-;NVRM: Xid (PCI:0000:65:00): 31, pid=9, MMU Fault\n"
                      "4,4,5,-;NVRM: Xid (PCI:");
-    put("/usr/lib/libnccl.so.2", "\177ELF NCCL version %d\nNCCL version 2.28.9+cuda13.0 ...");
-    put("/etc/ld.so.cache", "");
-    cache = fopen(root_of("/etc/ld.so.cache"), "w");
-    assert_non_null(cache);
-    fwrite(strings, 1, sizeof strings, cache);
-    fclose(cache);
+    fill_linkers_cache();
     dt_gpustate_read(&f, root);
     assert_string_equal(joined(&f.gpu_xids), "Xid 79 x 2 (0000:3b:00)|Xid 31 x 1 (0000:65:00)|");
     assert_string_equal(f.nccl, "2.28.9");
@@ -468,6 +474,8 @@ static void nccl_is_found_where_libdtrun_finds_it(void **state)
     (void)state;
     unsetenv("VIRTUAL_ENV");
     unsetenv("LD_LIBRARY_PATH");
+    fill_linkers_cache();
+    expect_nccl("2.28.9");
     put("/usr/lib/python3/dist-packages/nvidia/nccl/lib/libnccl.so.2", "NCCL version 2.20.5 ...");
     expect_nccl("2.20.5");
     put("/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2", "NCCL version 2.21.5 .");
@@ -479,14 +487,15 @@ static void nccl_is_found_where_libdtrun_finds_it(void **state)
     expect_nccl("2.21.5");
     setenv("LD_LIBRARY_PATH", root_of("/opt/nccl"), 1);
     expect_nccl("2.27.3");
-    put("/own/nccl", "NCCL version 2.28.9 ...");
+    put("/own/nccl", "NCCL version 2.26.2 ...");
     setenv("DTRUN_NCCL", root_of("/own/nccl"), 1);
-    expect_nccl("2.28.9");
+    expect_nccl("2.26.2");
     setenv("DTRUN_NCCL", root_of("/own/none"), 1);
     expect_nccl("");
     unsetenv("DTRUN_NCCL");
     unsetenv("LD_LIBRARY_PATH");
     unsetenv("VIRTUAL_ENV");
+    put("/etc/ld.so.cache", "");
 }
 
 /* The test below runs this as nvidia-smi. While a tracer holds it, its parent does not learn of its
