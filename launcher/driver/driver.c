@@ -232,11 +232,11 @@ static void op_output_end(void *arg)
     dt_streams_end_all(d->streams);
 }
 
-static const char *op_output_awaits(void *arg, uint64_t ms)
+static const char *op_output_awaits(void *arg, int fd, uint64_t ms)
 {
     struct driver *d = arg;
 
-    return dt_streams_awaits(d->streams, ms);
+    return dt_streams_awaits(d->streams, fd, ms);
 }
 
 static void op_stdin_credit(void *arg, size_t n)

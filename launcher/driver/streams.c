@@ -166,11 +166,11 @@ void dt_streams_end_all(struct dt_streams *s)
     dt_outmux_end_all(s->out);
 }
 
-const char *dt_streams_awaits(const struct dt_streams *s, uint64_t ms)
+const char *dt_streams_awaits(const struct dt_streams *s, int fd, uint64_t ms)
 {
     if (s->events.nfailures > 0)
         return "written";
-    if (dt_outmux_awaits(s->out, ms))
+    if (dt_outmux_awaits(s->out, fd, ms))
         return "read";
     return dt_outfiles_await(s->config->files, ms) ? "written to --output-dir" : NULL;
 }

@@ -32,7 +32,7 @@ void dt_streams_add(struct dt_streams *s, uint32_t number, int fd, const void *d
 void dt_streams_quiet(struct dt_streams *s, uint32_t number, int fd);
 void dt_streams_eof(struct dt_streams *s, uint32_t number, int fd);
 void dt_streams_end_all(struct dt_streams *s);
-const char *dt_streams_awaits(const struct dt_streams *s, uint64_t ms);
+const char *dt_streams_awaits(const struct dt_streams *s, int fd, uint64_t ms);
 void dt_streams_credit_stdin(struct dt_streams *s, size_t n);
 void dt_streams_hold_stdin(struct dt_streams *s);
 /* Call this before the loop ends. Drops what is not written. It may be called from an event of one

@@ -62,6 +62,11 @@ struct dt_outmux {
     uint32_t nprocs;
 };
 
+static unsigned sink_of(const struct dt_outmux *m, int fd)
+{
+    return fd == STDERR_FILENO ? m->nsinks - 1 : 0;
+}
+
 static size_t index_of(const struct stream *s)
 {
     return (size_t)(s - s->sink->mux->streams);
@@ -247,8 +252,7 @@ static void on_sink_drained(void *arg)
 {
     struct sink *sink = arg;
 
-    if (!dt_outmux_awaits(sink->mux, 0))
-        sink->mux->events.drained(sink->mux->arg);
+    sink->mux->events.drained(sink->mux->arg);
 }
 
 static void on_sink_failed(void *arg, int error)
@@ -314,7 +318,7 @@ void dt_outmux_end_all(struct dt_outmux *m)
 
 void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n, bool foreign)
 {
-    struct sink *sink = &m->sinks[m->nsinks - 1];
+    struct sink *sink = &m->sinks[sink_of(m, STDERR_FILENO)];
     size_t waiting = dt_backlog_waiting(sink->backlog, m->nstreams);
 
     /* After the first, foreign ones are dropped until that is reported: in one line, not in many.
@@ -340,18 +344,14 @@ static bool holds_up_ranks(const struct sink *sink)
     return false;
 }
 
-bool dt_outmux_awaits(const struct dt_outmux *m, uint64_t ms)
+bool dt_outmux_awaits(const struct dt_outmux *m, int fd, uint64_t ms)
 {
-    for (unsigned i = 0; i < m->nsinks; i++) {
-        const struct sink *sink = &m->sinks[i];
-        uint64_t moved_ns = dt_outfd_moved_ns(sink->out);
+    const struct sink *sink = &m->sinks[sink_of(m, fd)];
+    uint64_t moved_ns = dt_outfd_moved_ns(sink->out);
 
-        if (is_drained(sink) || (ms > 0 && !holds_up_ranks(sink)))
-            continue;
-        if (dt_now_ns() - moved_ns >= ms * 1000000)
-            return true;
-    }
-    return false;
+    if (is_drained(sink) || (ms > 0 && !holds_up_ranks(sink)))
+        return false;
+    return dt_now_ns() - moved_ns >= ms * 1000000;
 }
 
 /* With "2>&1" standard output and error are one file, and two queues to it would split each other's
@@ -413,7 +413,7 @@ struct dt_outmux *dt_outmux_open(uv_loop_t *loop, const struct dt_outmux_config 
         struct stream *s = &m->streams[i];
 
         s->fd = i < m->nprocs ? STDOUT_FILENO : STDERR_FILENO;
-        s->sink = &m->sinks[s->fd == STDERR_FILENO ? m->nsinks - 1 : 0];
+        s->sink = &m->sinks[sink_of(m, s->fd)];
         s->number = (uint32_t)(i % m->nprocs);
         s->lines.max = held_max(m->nprocs);
     }

@@ -28,7 +28,7 @@ struct dt_outmux_events {
     void (*credit)(void *arg, uint32_t number, int fd, uint32_t n);
     /* dtrun's own descriptor fd cannot be written any more; its output is dropped. */
     void (*failed)(void *arg, int fd, int error);
-    void (*drained)(void *arg); /* everything that was added is written */
+    void (*drained)(void *arg); /* everything that was added for a descriptor is written */
 };
 
 struct dt_outmux *dt_outmux_open(uv_loop_t *loop, const struct dt_outmux_config *config,
@@ -42,9 +42,9 @@ void dt_outmux_eof(struct dt_outmux *m, uint32_t number, int fd);
 void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n, bool foreign);
 /* Ends all unfinished lines, because no stream will continue. */
 void dt_outmux_end_all(struct dt_outmux *m);
-/* Whether a descriptor has accepted nothing for ms although output that is not credited waits for
- * it. ms 0: whether anything that was added is not written yet. */
-bool dt_outmux_awaits(const struct dt_outmux *m, uint64_t ms);
+/* Whether descriptor fd has accepted nothing for ms although output that is not credited waits for
+ * it. ms 0: whether anything that was added for it is not written yet. */
+bool dt_outmux_awaits(const struct dt_outmux *m, int fd, uint64_t ms);
 /* Drops what is not written yet and frees m. */
 void dt_outmux_close(struct dt_outmux *m);
 

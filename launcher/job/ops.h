@@ -61,10 +61,11 @@ struct dt_job_ops {
     void (*output_quiet)(void *arg, uint32_t number, int fd);
     void (*output_eof)(void *arg, uint32_t number, int fd);
     void (*output_end)(void *arg); /* no stream continues, so unfinished lines are shown */
-    /* Returns NULL if all output and all messages have been written, or some in the last ms. With
-     * ms > 0, only output for which there is no credit yet counts. Otherwise returns the words that
-     * complete "the last output was not ...": "read" or "written to --output-dir". */
-    const char *(*output_awaits)(void *arg, uint64_t ms);
+    /* Returns NULL if all output of fd has been written (of 2, all messages, too), or some in the
+     * last ms. With ms > 0, only output for which there is no credit yet counts. Otherwise returns
+     * the words that complete "the last output was not ...": "read" or "written to --output-dir".
+     */
+    const char *(*output_awaits)(void *arg, int fd, uint64_t ms);
 
     /* stdin_credit asks for n more bytes of dtrun's standard input. After stdin_hold the engine
      * wants none until the next credit. */

@@ -32,13 +32,15 @@ static void credit_all(const struct dt_rank_io *io, int fd)
         dt_rank_io_shown(io, i, fd, DT_STREAM_CREDIT);
 }
 
-void dt_rank_io_drop(struct dt_core *core)
+void dt_rank_io_drop(struct dt_core *core, unsigned streams)
 {
     const struct dt_rank_io io = { .core = core };
 
-    core->output_dropped = true;
-    credit_all(&io, STDOUT_FILENO);
-    credit_all(&io, STDERR_FILENO);
+    core->dropped |= streams;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (streams & dt_core_stream(fd))
+            credit_all(&io, fd);
+    }
 }
 
 /* The stream whose last lines say why a rank died. */
@@ -71,7 +73,7 @@ bool dt_rank_io_on_output(const struct dt_rank_io *io, const struct dt_msg_outpu
         dt_tail_feed(&io->core->ranks.v[m->rank].tail, (const char *)m->data.p, m->data.n);
     if (io->core->outcome.has_cause)
         io->core->outcome.lines_since += count_lines((const char *)m->data.p, m->data.n);
-    if (io->core->output_dropped)
+    if (io->core->dropped & dt_core_stream(m->fd))
         dt_rank_io_shown(io, m->rank, m->fd, m->data.n);
     else
         ops->output(ops->arg, m->rank, m->fd, m->data.p, m->data.n);

@@ -20,8 +20,9 @@ void dt_rank_io_on_output_eof(const struct dt_rank_io *io, const struct dt_msg_o
 void dt_rank_io_on_output_quiet(const struct dt_rank_io *io, const struct dt_msg_output_quiet *m);
 /* n bytes of the process's output have been shown: gives its agent credit for as many. */
 void dt_rank_io_shown(const struct dt_rank_io *io, uint32_t number, int fd, size_t n);
-/* From now on dtrun drops output, and ranks never wait for a reader again. */
-void dt_rank_io_drop(struct dt_core *core);
+/* From now on dtrun drops the output of these streams, and ranks never wait for their reader again.
+ */
+void dt_rank_io_drop(struct dt_core *core, unsigned streams);
 
 void dt_rank_io_begin(struct dt_rank_io *io); /* a generation begins */
 void dt_rank_io_stdin(struct dt_rank_io *io, const void *data, size_t n);

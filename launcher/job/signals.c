@@ -56,7 +56,7 @@ static void act_on(struct dt_signals *s, int signo)
         stop_by(s, signo);
         break;
     case DT_SIGNAL_KILL:
-        s->core->output_left = true;
+        s->core->left = DT_CORE_STREAMS;
         dt_core_event(s->core, DT_EV_KILL);
         break;
     case DT_SIGNAL_IGNORE:

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/base/error.h"
 #include "launcher/base/log.h"
@@ -23,14 +24,18 @@ static uint32_t grace_ms(const struct dt_core *c)
     return (uint32_t)c->config->kill_grace_s * 1000;
 }
 
-static void say_dropped(const char *what)
+static void say_dropped(unsigned streams, const char *what)
 {
-    dt_say("the last output was not %s within %d s and is dropped", what, READER_MS / 1000);
+    dt_say("the last output%s was not %s within %d s and is dropped",
+           streams == DT_CORE_STREAMS                 ? ""
+           : streams == dt_core_stream(STDOUT_FILENO) ? " on standard output"
+                                                      : " on standard error",
+           what, READER_MS / 1000);
 }
 
-static void drop_last_output(struct dt_core *c, const char *what)
+static void drop_last_output(struct dt_core *c, unsigned streams, const char *what)
 {
-    say_dropped(what);
+    say_dropped(streams, what);
     if (c->outcome.exit_code == 0)
         dt_core_end(c, DT_EV_STOP, DT_EXIT_TIMEOUT,
                     dt_xasprintf("output was not %s in time", what));
@@ -40,40 +45,41 @@ static void drop_last_output(struct dt_core *c, const char *what)
 
 /* A rank that waits for a reader cannot save its state, and its agent reports its end only after
  * its output. */
-static void drop_output_of_ranks(struct dt_core *c, const char *what)
+static void drop_output_of_ranks(struct dt_core *c, unsigned streams, const char *what)
 {
-    say_dropped(what);
-    dt_rank_io_drop(c);
+    say_dropped(streams, what);
+    dt_rank_io_drop(c, streams);
     if (!dt_timers_is_running(&c->timers, DT_TIMER_GRACE))
         dt_timers_set(&c->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
 }
 
 static void check_reader(struct dt_core *c)
 {
-    const char *what = c->ops->output_awaits(c->ops->arg, READER_MS);
+    const char *what;
+    unsigned late = dt_core_late_streams(c, ~c->dropped, READER_MS, &what);
 
-    if (what)
-        drop_output_of_ranks(c, what);
-    else
+    if (late)
+        drop_output_of_ranks(c, late, what);
+    if (c->dropped != DT_CORE_STREAMS)
         dt_timers_set(&c->timers, DT_TIMER_READER, AGAIN_MS);
 }
 
 /* Once the output of ranks was dropped, only dtrun's own messages are left. */
 void dt_stopping_on_reader_late(struct dt_core *c)
 {
-    if (c->state == DT_JOB_STOPPING && !c->output_dropped) {
+    if (c->state == DT_JOB_STOPPING) {
         check_reader(c);
-    } else if (c->state == DT_JOB_ENDING && c->output_dropped) {
-        c->output_left = true;
+    } else if (c->state == DT_JOB_ENDING) {
+        c->left |= c->dropped;
         dt_core_check_idle(c);
     }
 }
 
-/* Returns what a job that was told to stop awaits in vain: a reader that reads nothing, or a file
- * system that does not respond. */
-static const char *awaited_in_vain(const struct dt_core *c)
+/* Returns the streams that a job which was told to stop awaits in vain: their reader reads nothing,
+ * or a file system does not respond. */
+static unsigned awaited_in_vain(const struct dt_core *c, const char **what)
 {
-    return c->told_to_stop && !c->output_dropped ? c->ops->output_awaits(c->ops->arg, 0) : NULL;
+    return c->told_to_stop ? dt_core_late_streams(c, ~c->dropped, 0, what) : 0;
 }
 
 /* dtrun does not learn how the ranks of these hosts end. */
@@ -103,14 +109,15 @@ static void end_connections(struct dt_core *c)
 
 void dt_stopping_on_patience_over(struct dt_core *c)
 {
-    const char *what = awaited_in_vain(c);
+    const char *what;
+    unsigned late = awaited_in_vain(c, &what);
 
-    if (what && c->state == DT_JOB_STOPPING) {
-        drop_output_of_ranks(c, what);
+    if (late && c->state == DT_JOB_STOPPING) {
+        drop_output_of_ranks(c, late, what);
         return;
     }
-    if (what)
-        drop_last_output(c, what);
+    if (late)
+        drop_last_output(c, late, what);
     end_connections(c);
 }
 
@@ -176,14 +183,14 @@ void dt_stopping_end_agents(struct dt_core *c)
     dt_hostlinks_end_all(&c->links);
     dt_timers_stop(&c->timers, DT_TIMER_GRACE);
     dt_timers_set(&c->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
-    if (c->output_dropped)
+    if (c->dropped)
         dt_timers_set(&c->timers, DT_TIMER_READER, CUT_MS);
     dt_core_check_idle(c);
 }
 
 void dt_stopping_on_cut(struct dt_core *c)
 {
-    c->output_left = true;
+    c->left = DT_CORE_STREAMS;
     end_connections(c);
 }
 
@@ -201,11 +208,12 @@ static bool is_stopping(const struct dt_core *c)
 /* In these states a job can wait without an end only for a reader of its output. */
 static void limit_output(struct dt_core *c)
 {
-    const char *what = c->ops->output_awaits(c->ops->arg, 0);
+    const char *what;
+    unsigned late = dt_core_late_streams(c, DT_CORE_STREAMS, 0, &what);
 
     if (c->told_to_stop)
         return;
-    if (c->state != DT_JOB_ENDING || !what) {
+    if (c->state != DT_JOB_ENDING || !late) {
         dt_timers_set(&c->timers, DT_TIMER_TIMEOUT, AGAIN_MS);
         return;
     }

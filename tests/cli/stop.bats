@@ -738,7 +738,7 @@ only_dtrun_is_left() {
         dtrun_wait
         rm ran "$T/600000" "$T/600000.started"
         err_has "the time limit of 600 s is over; the last output has 2 s to be read"
-        err_has "the last output was not read within 2 s and is dropped"
+        err_has "the last output on standard output was not read within 2 s and is dropped"
         [ $end = 7 ] || code_is 124
     done
     code_is 7
@@ -779,12 +779,36 @@ while True:
         dtrun_wait
         test -e saved.0 -a -e saved.1
         [ $how = INT ] || code_is 143
-        grep "the last output was not read within 2 s and is dropped" "$ERR" || { cat "$ERR"; false; }
+        grep "the last output on standard output was not read within 2 s and is dropped" "$ERR" || { cat "$ERR"; false; }
         ! grep "has not confirmed" "$ERR" || false
         clean
         rm ready.? saved.?
     done
     code_is 130
+}
+
+@test "a job that is told to stop drops only the output of the stream that nobody reads" {
+    mkfifo "$ERR"
+    exec 9<>"$ERR"
+    head -c 65536 /dev/zero >&9 # the pipe is full
+    dtrun_start --kill-grace 600 -np 2 python3 -c '
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+open("ready." + os.environ["DTRUN_RANK"], "w")
+os.write(2, b"e" * 400000)  # more than any queue takes: ends once dtrun drops it
+for i in range(20000):
+    os.write(1, b"%08d\n" % i)
+os._exit(0)' 9>&-
+    await test -e ready.0
+    await test -e ready.1
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    for rank in 0 1; do
+        sed -n "s/^\[$rank] //p" "$OUT" | cmp - <(seq -f %08.f 0 19999)
+    done
+    exec 9>&-
+    clean
 }
 
 @test "a job that is told to stop waits for a reader that is slow but not stuck" {
@@ -831,7 +855,7 @@ assert text == b"x" * 150000 + b"saved\n", text[-20:]'
         [ $how = TIMEOUT ] && expire_timer 600 || kill -$how "$BACKGROUND"
         dtrun_wait
         case $how in TERM) code_is 143 ;; INT) code_is 130 ;; TIMEOUT) code_is 124 ;; esac
-        grep "the last output was not read within 2 s and is dropped" "$ERR" || { cat "$ERR"; false; }
+        grep "the last output on standard output was not read within 2 s and is dropped" "$ERR" || { cat "$ERR"; false; }
         ! grep "has not confirmed" "$ERR" || false
         clean
         rm written

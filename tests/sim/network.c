@@ -410,24 +410,25 @@ static void show(struct sim_world *w, struct sim_event *e)
     uint32_t rank = (uint32_t)(e->epoch / SIM_STREAMS);
     int fd = (int)(e->epoch % SIM_STREAMS) + 1;
 
-    w->owed -= e->n;
-    w->read_ns = w->now_ns;
+    w->readers[fd - 1].owed -= e->n;
+    w->readers[fd - 1].read_ns = w->now_ns;
     if (w->ended)
         return;
     dt_job_shown(w->job, rank, fd, e->n);
-    if (w->owed == 0)
+    if (w->readers[fd - 1].owed == 0)
         dt_job_output_moved(w->job);
 }
 
 static void ops_output(void *arg, uint32_t rank, int fd, const void *data, size_t n)
 {
     struct sim_world *w = arg;
+    struct sim_reader *reader = &w->readers[fd - 1];
 
     sim_check_output(w, rank, fd, data, n);
-    if (w->owed == 0)
-        w->owed_ns = w->now_ns;
-    w->owed += n;
-    sim_later(w, w->s->reader_ns,
+    if (reader->owed == 0)
+        reader->owed_ns = w->now_ns;
+    reader->owed += n;
+    sim_later(w, w->s->reader_ns[fd - 1],
               (struct sim_event){ .act = show,
                                   .n = n,
                                   .epoch = (uint64_t)rank * SIM_STREAMS + (unsigned)fd - 1,
@@ -449,11 +450,11 @@ static void ops_output_end(void *arg)
     sim_oracle_finished(arg);
 }
 
-static const char *ops_output_awaits(void *arg, uint64_t ms)
+static const char *ops_output_awaits(void *arg, int fd, uint64_t ms)
 {
     struct sim_world *w = arg;
 
-    return w->owed && sim_unread_ns(w) >= ms * SIM_MS ? "read" : NULL;
+    return w->readers[fd - 1].owed && sim_unread_ns(w, fd) >= ms * SIM_MS ? "read" : NULL;
 }
 
 static void ops_suspend(void *arg)
@@ -472,9 +473,7 @@ static void ops_end(void *arg)
     struct sim_world *w = arg;
 
     w->ended = true;
-    if (w->owed && !w->witness.norders)
-        sim_broken(w, "dtrun ends although %" PRIu64 " bytes of output have not been read",
-                   w->owed);
+    sim_check_all_read(w);
     for (struct sim_conn *c = w->conns; c; c = c->next) {
         if (c->open)
             sim_broken(w, "dtrun ends while %s is connected", c->host->name);

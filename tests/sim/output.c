@@ -47,7 +47,7 @@ void sim_check_output_quiet(struct sim_world *w, uint32_t rank, int fd)
 
     if (quiet->fd != fd || quiet->rank != rank)
         sim_broken(w, "dtrun takes rank %u's stream %d for quiet by itself", rank, fd);
-    if (s->ended || (!w->witness.said_dropped && !sim_is_line_unfinished(s->bytes)))
+    if (s->ended || (!w->witness.dropped[fd - 1] && !sim_is_line_unfinished(s->bytes)))
         sim_broken(w, "rank %u's stream %d has no unfinished line", rank, fd);
     quiet->fd = 0;
 }
@@ -72,7 +72,7 @@ void sim_check_streams_whole(struct sim_world *w, const struct sim_agent *a)
             const struct sim_shown *s = &w->shown[rank][fd - 1];
             uint64_t bytes = s->generation == a->generation ? s->bytes : 0;
 
-            if (bytes > produced || (bytes < produced && !w->witness.said_dropped))
+            if (bytes > produced || (bytes < produced && !w->witness.dropped[fd - 1]))
                 sim_broken(w, "%" PRIu64 " bytes of rank %u's stream %d are shown, not %" PRIu64,
                            bytes, rank, fd, produced);
             if (s->generation != a->generation || !s->ended)
@@ -94,33 +94,56 @@ void sim_check_streams_ended(struct sim_world *w, const struct sim_agent *a)
     }
 }
 
-uint64_t sim_unread_ns(const struct sim_world *w)
+uint64_t sim_unread_ns(const struct sim_world *w, int fd)
 {
-    return w->now_ns - (w->read_ns > w->owed_ns ? w->read_ns : w->owed_ns);
+    const struct sim_reader *r = &w->readers[fd - 1];
+
+    return w->now_ns - (r->read_ns > r->owed_ns ? r->read_ns : r->owed_ns);
 }
 
-static void check_in_vain(struct sim_world *w)
+bool sim_has_dropped(const struct sim_world *w)
+{
+    return w->witness.dropped[0] || w->witness.dropped[1];
+}
+
+/* If the user insists, or after the last rank, a signal ends dtrun although output is left. */
+void sim_check_all_read(struct sim_world *w)
+{
+    const struct sim_witness *x = &w->witness;
+    bool cut = x->insisted || x->ordered > x->finished;
+
+    for (int fd = 1; fd <= SIM_STREAMS; fd++) {
+        uint64_t owed = w->readers[fd - 1].owed;
+
+        if (owed && !x->dropped[fd - 1] && !cut)
+            sim_broken(w, "dtrun ends although %" PRIu64 " bytes of stream %d have not been read",
+                       owed, fd);
+    }
+}
+
+static void check_in_vain(struct sim_world *w, int fd)
 {
     const struct sim_witness *x = &w->witness;
     uint64_t ordered_ns = x->norders ? w->now_ns - x->orders[0].at_ns : 0;
 
-    if (!w->owed)
-        sim_broken(w, "dtrun drops output although all has been read");
-    if (!sim_is_reader_late(w) && sim_unread_ns(w) < READER_MS * SIM_MS)
-        sim_broken(w, "dtrun drops output although some was read %" PRIu64 " ms ago",
-                   sim_unread_ns(w) / SIM_MS);
+    if (!w->readers[fd - 1].owed)
+        sim_broken(w, "dtrun drops stream %d although all has been read", fd);
+    if (!sim_is_reader_late(w) && sim_unread_ns(w, fd) < READER_MS * SIM_MS)
+        sim_broken(w, "dtrun drops stream %d although some was read %" PRIu64 " ms ago", fd,
+                   sim_unread_ns(w, fd) / SIM_MS);
     if (!sim_is_reader_late(w) && ordered_ns < READER_MS * SIM_MS)
         sim_broken(w, "dtrun drops output %" PRIu64 " ms after it was told to stop",
                    ordered_ns / SIM_MS);
 }
 
-static bool awaits_reader(const struct sim_agent *a)
+static bool awaits_reader(const struct sim_world *w, const struct sim_agent *a)
 {
     for (uint32_t i = 0; i < a->n; i++) {
         for (int k = 0; k < SIM_STREAMS; k++) {
             const struct sim_stream *s = &a->ranks[i].streams[k];
 
-            if (s->credit == 0 && s->sent < s->produced)
+            if (s->credit == 0 && s->sent < s->produced &&
+                w->now_ns - w->readers[k].read_ns > SIM_S)
                 return true;
         }
     }
@@ -133,8 +156,7 @@ static void check_silent(struct sim_world *w, const char *line)
     for (const struct sim_conn *c = w->conns; c; c = c->next) {
         size_t n = strlen(c->host->name);
 
-        if (c->open && c->agent && w->now_ns - c->heard_ns < SIM_S &&
-            w->now_ns - w->read_ns > SIM_S && awaits_reader(c->agent) &&
+        if (c->open && c->agent && w->now_ns - c->heard_ns < SIM_S && awaits_reader(w, c->agent) &&
             strncmp(line, c->host->name, n) == 0 && line[n] == ' ')
             sim_broken(w, "%s is called silent although it waits for a reader", c->host->name);
     }
@@ -142,9 +164,14 @@ static void check_silent(struct sim_world *w, const char *line)
 
 void sim_check_output_said(struct sim_world *w, const char *line)
 {
-    if (strstr(line, "the last output was not ")) {
-        check_in_vain(w);
-        w->witness.said_dropped = true;
+    for (int fd = 1; fd <= SIM_STREAMS; fd++) {
+        const char *only = fd == 1 ? "the last output on standard output was not "
+                                   : "the last output on standard error was not ";
+
+        if (!strstr(line, "the last output was not ") && !strstr(line, only))
+            continue;
+        check_in_vain(w, fd);
+        w->witness.dropped[fd - 1] = true;
     }
     if (strstr(line, " has not confirmed that "))
         check_silent(w, line + strlen("dtrun: "));

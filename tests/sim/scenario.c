@@ -270,10 +270,15 @@ static void start_slowly(struct sim_chance *c, struct sim_scenario *s)
                                 .code = PICK(c, user_signals) };
 }
 
-/* Ranks may wait for the reader, too. */
+/* Ranks may wait for the reader, too: of one stream or of both. */
 static void read_late(struct sim_chance *c, struct sim_scenario *s, uint64_t most_ns)
 {
-    s->reader_ns = sim_between(c, SIM_S, most_ns);
+    uint64_t late_ns = sim_between(c, SIM_S, most_ns), which = sim_below(c, 3);
+
+    for (uint64_t i = 0; i < 2; i++) {
+        if (which != i)
+            s->reader_ns[i] = late_ns;
+    }
     if (sim_percent(c, 50)) {
         s->lines = 1;
         s->floods = true;
@@ -611,9 +616,10 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
     s->stdin_rank = sim_percent(&c, 70) ? DT_STDIN_NONE : sim_percent(&c, 60) ? 0 : DT_STDIN_ALL;
     s->stdin_bytes = sim_below(&c, sim_percent(&c, 60) ? 400000 : 1000);
     s->stdin_ms = sim_percent(&c, 50) ? 500 : 2;
-    s->reader_ns = sim_percent(&c, 20)   ? sim_between(&c, SIM_MS, SIM_S)
-                   : sim_percent(&c, 50) ? 10000
-                                         : 0;
+    s->reader_ns[0] = sim_percent(&c, 20)   ? sim_between(&c, SIM_MS, SIM_S)
+                      : sim_percent(&c, 50) ? 10000
+                                            : 0;
+    s->reader_ns[1] = s->reader_ns[0];
     for (uint32_t i = 0; i < s->hosts; i++)
         s->latency_ns[i] = sim_between(&c, 50000, sim_percent(&c, 30) ? 60 * SIM_MS : SIM_MS);
     for (uint64_t n = sim_percent(&c, 75) ? 0 : sim_between(&c, 1, SIM_INJECT_MAX); n > 0; n--)
@@ -660,7 +666,7 @@ void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts)
                                 .restores = true,
                                 .lines = 1,
                                 .stdin_rank = DT_STDIN_NONE,
-                                .reader_ns = 10000 };
+                                .reader_ns = { 10000, 10000 } };
     for (uint32_t i = 0; i < SIM_HOSTS_MAX; i++) {
         s->slots[i] = 8;
         s->latency_ns[i] = SIM_MS / 5;

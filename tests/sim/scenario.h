@@ -93,8 +93,8 @@ struct sim_scenario {
     bool floods;         /* many lines at the same time, so that credit runs out */
     int stdin_rank;      /* as in struct dt_job_config */
     uint64_t stdin_bytes;
-    uint64_t stdin_ms;  /* the longest time between two pieces of standard input */
-    uint64_t reader_ns; /* when output is first read; 0: at once */
+    uint64_t stdin_ms;     /* the longest time between two pieces of standard input */
+    uint64_t reader_ns[2]; /* by stream: when its output is first read; 0: at once */
     uint64_t latency_ns[SIM_HOSTS_MAX];
     char inject[SIM_INJECT_MAX][64]; /* as given to --inject */
     uint32_t ninject;

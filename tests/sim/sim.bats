@@ -341,6 +341,12 @@ caught() {
 @test "the simulator catches output that is dropped while somebody reads it" {
     caught "output that is being read is dropped"
 }
+@test "the simulator catches a stream that is being read and is dropped with the other" {
+    caught "a stream that is being read is dropped with the other"
+}
+@test "the simulator catches a stream that is being read and is not awaited at the end" {
+    caught "a stream that is being read is not awaited at the end"
+}
 @test "the simulator catches too many hosts that connect at once" {
     caught "too many hosts connect at once"
 }

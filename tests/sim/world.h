@@ -45,6 +45,12 @@ struct sim_rank { /* a process: a rank or an auxiliary */
     struct sim_stream streams[SIM_STREAMS];
 };
 
+struct sim_reader {   /* of one of dtrun's own streams */
+    uint64_t owed;    /* bytes that it has still to take */
+    uint64_t read_ns; /* when it last took some */
+    uint64_t owed_ns; /* when it last had none to take until then */
+};
+
 enum sim_phase { SIM_NOTHING, SIM_SPAWNING, SIM_READY, SIM_RUNNING, SIM_SWEEPING };
 
 struct sim_agent {
@@ -304,7 +310,7 @@ struct sim_witness {
     bool repeated;                /* ... after another one, or of a host that has no ranks */
     bool insisted;                /* the user has interrupted dtrun once more */
     bool drops_output;            /* ... after a signal had ended the job */
-    bool said_dropped;            /* dtrun has said that nobody reads its output */
+    bool dropped[SIM_STREAMS];    /* dtrun has said that nobody reads this output */
     struct sim_said said[SIM_SAID_MAX];
     uint64_t paused_ns; /* Ctrl-Z was given then, and dtrun has not stopped yet; or 0 */
     uint64_t finished;  /* the engine has shown that the job is over */
@@ -378,10 +384,8 @@ struct sim_world {
     struct sim_input input;
     struct sim_hang hang;
     bool triggered[SIM_INJECT_MAX]; /* dtrun knows that this fault of --inject was triggered */
-    uint64_t owed;                  /* bytes that the reader has still to take */
-    uint64_t read_ns;               /* when it last took some */
-    uint64_t owed_ns;               /* when it last had none to take until then */
-    uint32_t well_generation;       /* of which `well` ranks have exited with 0 */
+    struct sim_reader readers[SIM_STREAMS];
+    uint32_t well_generation; /* of which `well` ranks have exited with 0 */
     uint32_t well;
     int64_t durable;           /* step of the newest checkpoint, or -1 */
     uint32_t left_generation;  /* a rank of it has exited with 0 too early */
@@ -487,8 +491,10 @@ void sim_check_quiet_told(struct sim_world *w, const struct dt_msg_output_quiet 
 void sim_check_output_quiet(struct sim_world *w, uint32_t rank, int fd);
 void sim_check_quiet_shown(struct sim_world *w);
 void sim_check_output_eof(struct sim_world *w, uint32_t rank, int fd);
-/* Returns for how long the reader has taken none of the bytes that it has to take. */
-uint64_t sim_unread_ns(const struct sim_world *w);
+/* Returns for how long the stream's reader has taken none of the bytes that it has to take. */
+uint64_t sim_unread_ns(const struct sim_world *w, int fd);
+bool sim_has_dropped(const struct sim_world *w); /* dtrun has said that it drops output */
+void sim_check_all_read(struct sim_world *w);    /* dtrun ends */
 /* dtrun says that it drops output, or that hosts are silent. */
 void sim_check_output_said(struct sim_world *w, const char *line);
 /* A host is done with the generation, so its ranks' output must have been shown as a whole, unless

@@ -1,6 +1,7 @@
 #include "launcher/job/core/core.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "launcher/hosts/duplicate_hosts.h"
 
@@ -45,10 +46,34 @@ void dt_core_end(struct dt_core *c, enum dt_job_event event, int exit_code, char
     dt_core_event(c, event);
 }
 
+unsigned dt_core_stream(int fd)
+{
+    return fd == STDERR_FILENO ? 2 : 1;
+}
+
+unsigned dt_core_late_streams(const struct dt_core *c, unsigned streams, uint64_t ms,
+                              const char **what)
+{
+    unsigned late = 0;
+
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        unsigned stream = dt_core_stream(fd) & streams;
+        const char *words = stream ? c->ops->output_awaits(c->ops->arg, fd, ms) : NULL;
+
+        if (words) {
+            late |= stream;
+            *what = words;
+        }
+    }
+    return late;
+}
+
 void dt_core_check_idle(struct dt_core *c)
 {
+    const char *what;
+
     if (c->state == DT_JOB_ENDING) {
-        if (c->links.open == 0 && (c->output_left || !c->ops->output_awaits(c->ops->arg, 0)))
+        if (c->links.open == 0 && !dt_core_late_streams(c, ~c->left, 0, &what))
             dt_core_event(c, DT_EV_CLOSED);
     } else if (dt_hostlinks_are_idle(&c->links)) {
         dt_core_event(c, DT_EV_IDLE);

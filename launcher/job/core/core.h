@@ -30,9 +30,12 @@ struct dt_core {
     /* by a signal, --timeout, or because the reader of dtrun's output has gone */
     bool told_to_stop;
     struct dt_outcome outcome;
-    bool output_dropped; /* what ranks write is dropped */
-    bool output_left;    /* the job ends without waiting for output that nobody reads */
+    unsigned dropped; /* the streams (dt_core_stream) of which dtrun drops what ranks write */
+    unsigned left;    /* the streams whose output the job does not wait for when it ends */
 };
+
+/* Both streams, as bits. */
+enum { DT_CORE_STREAMS = 3 };
 
 void dt_core_init(struct dt_core *c, const struct dt_job_config *config,
                   const struct dt_job_ops *ops,
@@ -46,6 +49,12 @@ void dt_core_begin_generation(struct dt_core *c); /* resets the ranks */
 void dt_core_end(struct dt_core *c, enum dt_job_event event, int exit_code, char *reason);
 /* Raises IDLE or CLOSED if its condition holds (see job_fsm.h). */
 void dt_core_check_idle(struct dt_core *c);
+/* The bit of stream fd. */
+unsigned dt_core_stream(int fd);
+/* Asks ops->output_awaits about these streams. Returns those that await something, and in *what
+ * the words for it. */
+unsigned dt_core_late_streams(const struct dt_core *c, unsigned streams, uint64_t ms,
+                              const char **what);
 uint64_t dt_core_now(const struct dt_core *c);
 const char *dt_core_host_name(const struct dt_core *c, size_t host);
 /* Finds two hosts of the plan that are the same machine: its slots would count twice. Call this

@@ -134,7 +134,7 @@ static void drain(struct fixture *f)
     do {
         turn(f);
         read_all(f);
-    } while (dt_outmux_awaits(f->mux, 0));
+    } while ((dt_outmux_awaits(f->mux, 1, 0) || dt_outmux_awaits(f->mux, 2, 0)));
     read_all(f);
 }
 
@@ -341,7 +341,7 @@ static void credit_follows_reader(enum sort sort)
         add(&f, 0, 1, line);
     turn(&f);
     assert_in_range(f.credit[0], 0, n * lines / 2);
-    assert_true(dt_outmux_awaits(f.mux, 0));
+    assert_true(dt_outmux_awaits(f.mux, 1, 0));
     assert_false(fcntl(STDOUT_FILENO, F_GETFL) & O_NONBLOCK);
     drain(&f);
     assert_false(fcntl(STDOUT_FILENO, F_GETFL) & O_NONBLOCK);
@@ -371,7 +371,7 @@ static void a_slow_reader_is_told_from_a_stuck_one(void **state)
     static char line[CLOG];
     char word[10];
     struct fixture f;
-    bool stuck, slow;
+    bool stuck, slow, other;
     ssize_t n;
 
     (void)state;
@@ -379,16 +379,17 @@ static void a_slow_reader_is_told_from_a_stuck_one(void **state)
     line[sizeof line - 2] = '\n';
     open_fixture(&f, PIPES, 1, false);
     add(&f, 0, 1, line);
-    while (!dt_outmux_awaits(f.mux, MS))
+    while (!dt_outmux_awaits(f.mux, 1, MS))
         turn(&f);
     n = read(f.reader[0], word, sizeof word); /* makes no room */
     turn(&f);
-    stuck = dt_outmux_awaits(f.mux, MS);
-    slow = dt_outmux_awaits(f.mux, 0);
+    stuck = dt_outmux_awaits(f.mux, 1, MS);
+    slow = dt_outmux_awaits(f.mux, 1, 0);
+    other = dt_outmux_awaits(f.mux, 2, 0);
     drain(&f);
     give_back(&f);
     assert_int_equal(n, sizeof word);
-    assert_true(slow && !stuck);
+    assert_true(slow && !stuck && !other);
     close_fixture(&f);
 }
 
@@ -397,7 +398,7 @@ static void unread_messages_keep_no_rank_waiting(void **state)
 {
     enum { MS = 5 };
     static char text[CLOG];
-    bool waits, is_left;
+    bool waits, is_left, read_left;
     struct fixture f;
 
     (void)state;
@@ -405,15 +406,16 @@ static void unread_messages_keep_no_rank_waiting(void **state)
     open_fixture(&f, PIPES, 1, false);
     dt_outmux_message(f.mux, text, sizeof text - 1, false);
     add(&f, 0, 1, text);
-    while (!dt_outmux_awaits(f.mux, MS))
+    while (!dt_outmux_awaits(f.mux, 1, MS))
         turn(&f);
     while (read(f.reader[0], text, sizeof text) > 0)
         turn(&f);
-    waits = dt_outmux_awaits(f.mux, MS);
-    is_left = dt_outmux_awaits(f.mux, 0);
+    waits = dt_outmux_awaits(f.mux, 2, MS);
+    is_left = dt_outmux_awaits(f.mux, 2, 0);
+    read_left = dt_outmux_awaits(f.mux, 1, 0);
     drain(&f);
     give_back(&f);
-    assert_false(waits);
+    assert_false(waits || read_left);
     assert_true(is_left);
     close_fixture(&f);
 }
@@ -461,7 +463,7 @@ static void memory_stays_small_if_output_never_ends(void **state)
             continue;
         if (i == 20)
             before = mallinfo2();
-        busy &= dt_outmux_awaits(f.mux, 0);
+        busy &= dt_outmux_awaits(f.mux, 1, 0);
         for (ssize_t n = 0; n < (ssize_t)sizeof chunk; turn(&f)) {
             ssize_t got = read(f.reader[0], chunk, sizeof chunk - (size_t)n);
 
