@@ -67,8 +67,7 @@ static void on_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_
     dt_signals_check_steps(&j->signals);
     dt_rejoin_on_ended(&j->rejoin, h, was);
     if (j->core.state == DT_JOB_CONNECTING)
-        dt_say("%s: %s", dt_core_host_name(&j->core, h->host),
-               h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
+        dt_say("%s: %s", dt_core_host_name(&j->core, h->host), dt_hostlink_why(h));
     else if (had_ranks || (j->core.state == DT_JOB_RECOVERING && was == DT_HOST_IDLE))
         on_host_lost(j, h, had_ranks);
 }

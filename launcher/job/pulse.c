@@ -79,7 +79,8 @@ void dt_pulse_begin_tick(const struct dt_pulse *p)
 static void limit_retry(const struct dt_pulse *p, struct dt_hostlink *h, uint64_t now_ns)
 {
     if (p->core->state == DT_JOB_RECOVERING && now_ns - h->opened_ns >= heartbeat_ms(p) * 1000000)
-        dt_hostlink_close(h, "no new connection within %d s", p->core->config->heartbeat_s);
+        dt_hostlink_close(h, "did not connect again within %d s (phase: %s)",
+                          p->core->config->heartbeat_s, dt_hostlink_awaits(h));
 }
 
 bool dt_pulse_check(const struct dt_pulse *p, struct dt_hostlink *h, uint64_t now_ns)

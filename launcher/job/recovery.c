@@ -68,6 +68,7 @@ void dt_recovery_plan(struct dt_recovery *r, const struct dt_death *cause, const
     dt_restart_count(&r->restart, seconds_run(r));
     delay_s = dt_restart_delay_s(&r->restart);
     say_restarting(r, delay_s);
+    dt_rehost_say_away(&r->rehost);
     record(r, cause, text, failed_ns);
     dt_rehost_begin(&r->rehost, cause, r->restart.no_progress <= 1);
     start_not_before(r, dt_core_now(r->core) + delay_s * UINT64_C(1000000000));
@@ -167,8 +168,10 @@ bool dt_recovery_leave_refusing(struct dt_recovery *r, size_t host,
         return false;
     if (!left)
         say_leaving(r, host, why);
-    if (why->step != DT_SPAWN_LEFTOVER)
+    if (why->step != DT_SPAWN_LEFTOVER) {
         dt_hostlink_close(h, "could not start ranks");
+        h->told = true;
+    }
     dt_rehost_begin_anew(&r->rehost);
     return true;
 }

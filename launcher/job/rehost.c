@@ -186,28 +186,79 @@ static bool can_continue_with_all(struct dt_rehost *r)
     return fits;
 }
 
-/* Adds "host: reason" for each of the plan's hosts that cannot be reached. */
+static void add_reason(const struct dt_hostlink *h, struct dt_strbuf *names,
+                       struct dt_strs *reasons)
+{
+    struct dt_strbuf text = { 0 };
+
+    dt_hostlink_describe_loss(h, dt_strbuf_text(names), &text);
+    dt_xstrs_add(reasons, text.data);
+    dt_strbuf_free(&text);
+    dt_strbuf_free(names);
+}
+
+/* Adds "host1, host2: reason" for each reason why some of the hosts cannot be reached. */
+static void group_reasons(const struct dt_rehost *r, const bool *hosts, struct dt_strs *reasons)
+{
+    const struct dt_hostlink *last = NULL;
+    struct dt_strbuf names = { 0 };
+
+    for (size_t i = 0; i < r->core->config->hosts->n; i++) {
+        const struct dt_hostlink *h = r->core->links.v[i];
+
+        if (!hosts[i])
+            continue;
+        if (last && !dt_hostlink_same_loss(h, last))
+            add_reason(last, &names, reasons);
+        add_name(r, &names, i);
+        last = h;
+    }
+    if (last)
+        add_reason(last, &names, reasons);
+}
+
+/* Lists why the plan's hosts cannot be reached, unless the user knows. */
 static void list_reasons(const struct dt_rehost *r, struct dt_strs *reasons)
 {
+    bool *hosts = dt_xcalloc(r->core->config->hosts->n, sizeof *hosts);
+
     for (size_t i = 0; i < r->core->plan.nnodes; i++) {
         size_t host = r->core->plan.nodes[i].host;
         const struct dt_hostlink *h = r->core->links.v[host];
-        char *text;
 
-        if (h->phase != DT_HOST_CLOSED || !h->why.text[0])
-            continue;
-        text = dt_xasprintf("%s: %s", dt_core_host_name(r->core, host), h->why.text);
-        dt_xstrs_add(reasons, text);
-        free(text);
+        hosts[host] = h->phase == DT_HOST_CLOSED && h->why.text[0] && !h->told && !h->injected;
     }
+    group_reasons(r, hosts, reasons);
+    free(hosts);
 }
 
-/* If the job waits or ends, the user may have to act: a host's key may have changed, for example.
- * If it goes on, only --verbose shows the reasons. */
 static void say_reasons(const struct dt_strs *reasons, bool always)
 {
     for (uint32_t i = 0; i < reasons->n; i++)
         (always ? dt_say : dt_verbose)("%s", reasons->v[i]);
+}
+
+bool dt_rehost_is_away(const struct dt_rehost *r, size_t host)
+{
+    const struct dt_hostlink *h = r->core->links.v[host];
+
+    return r->lost[host] && h && !h->injected &&
+           (h->phase == DT_HOST_CLOSED || dt_hostlink_is_opening(h));
+}
+
+void dt_rehost_say_away(const struct dt_rehost *r)
+{
+    size_t n = r->core->config->hosts->n;
+    bool *hosts = dt_xcalloc(n, sizeof *hosts);
+    struct dt_strs reasons = { 0 };
+
+    for (size_t i = 0; i < n; i++)
+        hosts[i] = dt_rehost_is_away(r, i);
+    group_reasons(r, hosts, &reasons);
+    for (uint32_t i = 0; i < reasons.n; i++)
+        dt_say("not back: %s", reasons.v[i]);
+    dt_strs_free(&reasons);
+    free(hosts);
 }
 
 /* Returns false if the job has to end. */
@@ -260,7 +311,7 @@ static void say_moved_from(const struct dt_rehost *r, const char *lost)
 /* In an outage the hosts that are left may be missing, too. Then the job does not continue yet. */
 static void tell_moved_from(struct dt_rehost *r, const char *lost, const struct dt_strs *reasons)
 {
-    say_reasons(reasons, false);
+    say_reasons(reasons, !r->outage);
     if (r->outage)
         add_names(&r->without, lost);
     else
@@ -483,6 +534,7 @@ static void leave_out(struct dt_rehost *r)
             continue;
         r->retried[host] = true;
         dt_hostlink_close(r->core->links.v[host], "other hosts do not reach it");
+        r->core->links.v[host]->told = true;
     }
     free(out);
     dt_core_event(r->core, DT_EV_LEFT_OUT);

@@ -36,6 +36,10 @@ void dt_rehost_lose(struct dt_rehost *r, size_t host); /* the host does not come
 /* Whether the host is lost only because dtrun does not reach it: after a reboot, or when the
  * network works again, it may. */
 bool dt_rehost_may_come_back(const struct dt_rehost *r, size_t host);
+/* Whether the host is lost and has not come back, although it may. */
+bool dt_rehost_is_away(const struct dt_rehost *r, size_t host);
+/* Names those hosts, with the reason why dtrun did not reach them last. */
+void dt_rehost_say_away(const struct dt_rehost *r);
 void dt_rehost_take_back(struct dt_rehost *r, size_t host); /* it is no longer lost */
 /* Returns for how many more seconds at least the host is in quarantine, or 0 if it is not. */
 uint64_t dt_rehost_left_out_s(const struct dt_rehost *r, size_t host);

@@ -126,7 +126,7 @@ void dt_rejoin_on_ended(struct dt_rejoin *r, const struct dt_hostlink *h, enum d
 
     if (h->aside && was != DT_HOST_STARTING && was != DT_HOST_RUNNING) {
         dt_verbose("%s is %s: %s", name_of(r, h->host), idle ? "lost again" : "not back",
-                   h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
+                   dt_hostlink_why(h));
         dt_rehost_lose(r->rehost, h->host);
     }
     dt_rejoin_watch(r);
@@ -145,6 +145,7 @@ bool dt_rejoin_leave_late(struct dt_rejoin *r)
         dt_say("%s: %s: not done in time after it came back; leaving this host",
                name_of(r, h->host), awaited);
         dt_hostlink_close(h, "was not ready in time");
+        h->told = true;
         left = true;
     }
     if (left)
@@ -162,7 +163,7 @@ void dt_rejoin_put_off(struct dt_rejoin *r)
         host->told = DT_REJOIN_NOTHING;
         if (!h || !h->aside || !dt_hostlink_is_opening(h))
             continue;
-        dt_hostlink_close(h, "was not waited for");
+        dt_hostlink_put_off(h);
         dt_comeback_put_off(&host->comeback, dt_core_now(r->core));
         host->opened_ns = h->opened_ns;
     }

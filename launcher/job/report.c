@@ -65,6 +65,22 @@ static void add_absences(const struct dt_core *c, const struct dt_history *h, cJ
     }
 }
 
+static void add_lost_hosts(const struct dt_core *c, const struct dt_rehost *r, cJSON *to)
+{
+    cJSON *list = cJSON_AddArrayToObject(to, "lost_hosts");
+
+    for (size_t i = 0; i < c->config->hosts->n; i++) {
+        cJSON *item;
+
+        if (!dt_rehost_is_away(r, i))
+            continue;
+        item = cJSON_CreateObject();
+        dt_json_add_text(item, "host", dt_core_host_name(c, i));
+        dt_json_add_text(item, "message", dt_hostlink_why(c->links.v[i]));
+        cJSON_AddItemToArray(list, item);
+    }
+}
+
 static void add_notes(const struct dt_core *c, const struct dt_history *h, cJSON *to)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "notes");
@@ -146,6 +162,7 @@ char *dt_report_make(const struct dt_core *c, const struct dt_recovery *r, doubl
     add_lost_steps(&r->history, root);
     add_recoveries(&r->history, root);
     add_absences(c, &r->history, root);
+    add_lost_hosts(c, &r->rehost, root);
     add_notes(c, &r->history, root);
     add_ranks(c, root);
     add_auxiliaries(c, root);

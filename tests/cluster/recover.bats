@@ -196,6 +196,29 @@ is_being_tried() { cluster_run ss -Htn state syn-sent dst "$CLUSTER_NET.2" | gre
     done
 }
 
+@test "dtrun says why it leaves a lost host, and each restart and the report why that is not back" {
+    for t in libssh2 ssh; do
+        start_stuck --transport $t --heartbeat 6 --rejoin 1 --inject stop:rank=1,step=70,restart=1 -H host1:2,host2:2
+        cluster_expect_loss 2
+        cluster_power_off 2
+        await is_moved
+        [ "$(grep -cE '^dtrun: host2(: connect: | did not connect again within 6 s )' "$ERR")" = 1 ]
+        rm "$CLUSTER_DIR"/host2/key*
+        cluster_power_on 2
+        BEFORE=$(logins 2) || true
+        await tried_twice
+        cluster_on 1 pkill -KILL charlm
+        cluster_dtrun_wait
+        cluster_trust
+        [ "$RC" = 0 ]
+        [ "$(grep -c '^dtrun: not back: host2: .*[kK]ey' "$ERR")" = 1 ]
+        [ "$(grep -c '^dtrun: not back' "$ERR")" = 1 ]
+        grep -A3 '"lost_hosts"' report.json | tr -d '\n\t' |
+            grep -q '"lost_hosts":\[{"host":"host2","message":".*[kK]ey.*"}\]'
+        cluster_await_quiet
+    done
+}
+
 @test "a host that is back and lacks the working directory is left again, and used when it has one" {
     cluster_on 1 mkdir -p /tmp/w
     cluster_on 2 mkdir -p /tmp/w

@@ -511,6 +511,7 @@ void sim_check_said(struct sim_world *w, const char *line)
     sim_check_quarantine_said(w, line);
     sim_check_departure_said(w, line);
     sim_check_back_said(w, line);
+    sim_check_away_said(w, line);
     sim_check_late_said(w, line);
     sim_check_one_machine_said(w, line);
     sim_check_recovery_said(w, line);
@@ -522,6 +523,7 @@ void sim_check_said(struct sim_world *w, const char *line)
     if (sim_is_about_to_end(w))
         sim_broken(w, "dtrun restarts ranks although a signal is about to end the job");
     sim_check_departure(w);
+    sim_expect_away_said(w);
     w->witness.restarting = true;
     sim_oracle_decided(w);
     if (from)

@@ -161,6 +161,32 @@ void sim_check_back_said(struct sim_world *w, const char *line)
     }
 }
 
+void sim_expect_away_said(struct sim_world *w)
+{
+    for (uint32_t i = 0; i < w->s->hosts; i++) {
+        struct sim_host *h = &w->hosts[i];
+
+        h->away = h->conn && !sim_is_connected(h) && !h->taken && (h->lost || h->left);
+    }
+}
+
+/* A line names hosts that are away for the same reason: "dtrun: not back: h1, h2: ...". */
+void sim_check_away_said(struct sim_world *w, const char *line)
+{
+    const char *name = strstr(line, "not back: ");
+    unsigned i;
+
+    for (name = name ? name + 10 : NULL; name; name = name ? name + 2 : NULL) {
+        if (sscanf(name, "h%u", &i) != 1 || i >= w->s->hosts || !w->hosts[i].away) {
+            sim_broken(w, "dtrun says that a host is not back, and it is: %s", line);
+            return;
+        }
+        w->hosts[i].away = false;
+        name += strspn(name, "h0123456789");
+        name = strncmp(name, ", ", 2) == 0 ? name : NULL;
+    }
+}
+
 /* ---- when ranks start ---- */
 
 void sim_rejoin_started(struct sim_world *w)
@@ -168,6 +194,8 @@ void sim_rejoin_started(struct sim_world *w)
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         struct sim_host *h = &w->hosts[i];
 
+        if (h->away)
+            sim_broken(w, "%s is lost, and dtrun does not say why", h->name);
         h->due = h->back && sim_is_connected(h) && !h->out && !h->left;
     }
 }

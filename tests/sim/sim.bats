@@ -46,6 +46,15 @@ caught() {
 @test "the simulator catches a host that --inject has taken away and is tried again" {
     caught "a host that --inject has taken away is tried again"
 }
+@test "the simulator catches a restart that does not name hosts that are not back" {
+    caught "a restart does not name hosts that are not back"
+}
+@test "the simulator catches a restart that names only one of the hosts that are not back" {
+    caught "a restart names only one of the hosts that are not back"
+}
+@test "the simulator catches a restart that says of a host that is connected that it is not back" {
+    caught "a restart says of a host that is connected that it is not back" --seeds 20000
+}
 @test "the simulator catches a host that is back and gets no ranks" {
     caught "a host that is back gets no ranks"
 }

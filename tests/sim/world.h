@@ -138,6 +138,7 @@ struct sim_host {
     bool lost;           /* a new connection has failed, or other hosts cannot reach it */
     bool back;           /* it was lost, an agent has answered there, and no ranks have run yet */
     bool due;            /* it is back, and has to get ranks before hosts that come after it */
+    bool away;           /* dtrun has to say that it is not back */
     bool waiting;        /* it has to be tried again */
     bool put_off;        /* a restart came while it was tried: the next try needs no wait */
     uint32_t waits;      /* how often dtrun has begun to wait before a try */
@@ -643,6 +644,8 @@ bool sim_is_same_machine(const struct sim_world *w, const struct sim_conn *c);
 void sim_rejoin_ready(struct sim_world *w, struct sim_conn *c); /* the engine is being told */
 void sim_rejoin_ended(struct sim_world *w, struct sim_conn *c); /* likewise */
 void sim_check_back_said(struct sim_world *w, const char *line);
+void sim_expect_away_said(struct sim_world *w); /* dtrun restarts the ranks */
+void sim_check_away_said(struct sim_world *w, const char *line);
 void sim_rejoin_started(struct sim_world *w);  /* a new generation is about to start */
 void sim_check_back_used(struct sim_world *w); /* START was sent to all hosts that get ranks */
 void sim_rejoin_runs(struct sim_world *w, struct sim_conn *c); /* the host's ranks run */

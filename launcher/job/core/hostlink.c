@@ -1,6 +1,7 @@
 #include "launcher/job/core/hostlink.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/base/mem.h"
 #include "launcher/session/hostnet.h"
@@ -109,6 +110,7 @@ enum dt_host_phase dt_hostlink_ended(struct dt_hostlink *h, const char *why)
 
     set_phase(h, DT_HOST_CLOSED);
     dt_error_set(&h->why, "%s", why);
+    h->closing = false;
     return was;
 }
 
@@ -122,6 +124,10 @@ struct dt_hostlink *dt_hostlink_new(struct dt_hostlinks_shared *shared, size_t h
     h->phase = DT_HOST_WAITING;
     h->orphans_ns = before ? before->orphans_ns : 0;
     h->closing_aside = before ? before->closing_aside : 0;
+    if (before) {
+        h->why = before->why;
+        h->closing = before->closing;
+    }
     return h;
 }
 
@@ -151,9 +157,18 @@ void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg)
     dt_put_free(&frames);
 }
 
-void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
+void dt_hostlink_put_off(struct dt_hostlink *h)
 {
     bool open = dt_hostlink_is_open(h);
+
+    set_phase(h, DT_HOST_CLOSED);
+    h->closing_aside += open && h->aside;
+    if (open)
+        h->shared->ops->close(h->shared->ops->arg, h->host);
+}
+
+void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
+{
     va_list ap;
 
     if (h->phase == DT_HOST_CLOSED)
@@ -162,16 +177,23 @@ void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     dt_error_vset(&h->why, fmt, ap);
     va_end(ap);
     h->closing = true;
-    set_phase(h, DT_HOST_CLOSED);
-    h->closing_aside += open && h->aside;
-    if (open)
-        h->shared->ops->close(h->shared->ops->arg, h->host);
+    dt_hostlink_put_off(h);
+}
+
+const char *dt_hostlink_why(const struct dt_hostlink *h)
+{
+    return h->why.text[0] ? h->why.text : "agent: it ended unexpectedly";
+}
+
+bool dt_hostlink_same_loss(const struct dt_hostlink *a, const struct dt_hostlink *b)
+{
+    return a->closing == b->closing && a->injected == b->injected &&
+           strcmp(a->why.text, b->why.text) == 0;
 }
 
 void dt_hostlink_describe_loss(const struct dt_hostlink *h, const char *name, struct dt_strbuf *out)
 {
-    dt_strbuf_printf(out, "%s%s %s%s", name, h->closing ? "" : ":",
-                     h->why.text[0] ? h->why.text : "agent: it ended unexpectedly",
+    dt_strbuf_printf(out, "%s%s %s%s", name, h->closing ? "" : ":", dt_hostlink_why(h),
                      h->injected ? " (--inject)" : "");
 }
 

@@ -59,7 +59,8 @@ struct dt_hostlink {
      * left. Ranks that still waited at the gate do not count: they never run the program */
     uint64_t orphans_ns;
     char *dir;           /* the directory with the files of --push; NULL until they are there */
-    struct dt_error why; /* why it is CLOSED */
+    struct dt_error why; /* why it is CLOSED, or until then, why the one before it was */
+    bool told;           /* dtrun closed it, and has told the user why */
     /* dtrun opened it to see whether a lost host is back. Nothing waits for it to open or to close,
      * and until ranks run there, the job can do without the host. */
     bool aside;
@@ -80,6 +81,8 @@ enum dt_host_phase dt_hostlink_ended(struct dt_hostlink *h, const char *why);
 /* Closes the connection. Stores the reason in h->why. */
 void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* Closes a connection that is still being opened. h->why stays what it was. */
+void dt_hostlink_put_off(struct dt_hostlink *h);
 bool dt_hostlink_is_open(const struct dt_hostlink *h);    /* connecting or connected */
 bool dt_hostlink_is_opening(const struct dt_hostlink *h); /* not ready for START yet */
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h);
@@ -91,6 +94,9 @@ bool dt_hostlink_take_late(struct dt_hostlink *h, uint64_t signal, uint64_t now_
 /* Returns what the host still has to do before it is ready, as in "authenticate". NULL: it is
  * ready, or its ranks run. */
 const char *dt_hostlink_awaits(const struct dt_hostlink *h);
+const char *dt_hostlink_why(const struct dt_hostlink *h); /* why it is CLOSED, in words */
+/* Whether both are CLOSED for the same reason. */
+bool dt_hostlink_same_loss(const struct dt_hostlink *a, const struct dt_hostlink *b);
 /* Writes "host1: the connection was lost". */
 void dt_hostlink_describe_loss(const struct dt_hostlink *h, const char *name,
                                struct dt_strbuf *out);

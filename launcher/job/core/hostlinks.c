@@ -93,7 +93,7 @@ void dt_hostlinks_close_opening(const struct dt_hostlinks *l)
 {
     for (size_t i = 0; i < l->hosts->n; i++) {
         if (l->v[i] && dt_hostlink_is_opening(l->v[i]))
-            dt_hostlink_close(l->v[i], "was not waited for");
+            dt_hostlink_put_off(l->v[i]);
     }
 }
 
