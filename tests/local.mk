@@ -215,6 +215,13 @@ tests_standin_libcuda_la_SOURCES = tests/standin/driver.h tests/standin/standin.
 tests_standin_libcuda_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 tests_standin_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere
 
+# A stand-in for the CUDA runtime's last error.
+check_LTLIBRARIES += tests/standin/libcudart.la
+tests_standin_libcudart_la_SOURCES = tests/standin/cudart.c tests/standin/cudart.h \
+	tests/standin/standin.h
+tests_standin_libcudart_la_LIBADD = tests/standin/libcuda.la
+tests_standin_libcudart_la_LDFLAGS = -version-info 13:0:0 -rpath /nowhere
+
 # C versions of the kernels of examples/charlm.cu, for that stand-in.
 check_LTLIBRARIES += tests/standin/libcharlm.la
 tests_standin_libcharlm_la_SOURCES = tests/standin/charlm.c tests/standin/standin.h \
@@ -282,7 +289,7 @@ tests_unit_gpu_provision_LDFLAGS = -no-install -Wl,--no-as-needed
 
 tests_unit_gpu_standin_cuda_SOURCES = tests/unit/gpu/standin_cuda.c
 tests_unit_gpu_standin_cuda_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpu_standin_cuda_LDADD = tests/standin/libcuda.la $(CMOCKA_LIBS)
+tests_unit_gpu_standin_cuda_LDADD = tests/standin/libcudart.la tests/standin/libcuda.la $(CMOCKA_LIBS)
 tests_unit_gpu_standin_cuda_LDFLAGS = -no-install -Wl,--export-dynamic
 
 tests_unit_gpu_standin_nccl_SOURCES = tests/unit/gpu/standin_nccl.c tests/unit/gpu/standin_nccl.h \

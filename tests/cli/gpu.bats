@@ -101,10 +101,12 @@ END
 }
 
 @test "a call during a graph capture is refused, and neither the capture nor a later call fails" {
-    gpu capture -x DTRUN_DEVICE=staging
-    code_is 0
-    [ "$(grep -c -- '^-8: dt_all_reduce: a graph is being captured' "$OUT")" = 3 ]
-    [ "$(grep -c '^capture: ' "$OUT")" = 3 ]
+    for path in staging nccl 'shared -H localhost:1'; do
+        gpu capture -x DTRUN_DEVICE=$path
+        code_is 0
+        [ "$(grep -c -- '^-8: dt_all_reduce: a graph is being captured' "$OUT")" = 3 ]
+        [ "$(grep -c '^capture: ' "$OUT")" = 3 ]
+    done
     clean
 }
 

@@ -144,7 +144,7 @@ does() { # WHAT PATH [dtrun option...]
 }
 
 @test "stream: a call in a graph capture is refused, and neither the capture nor a later call fails" {
-    for path in staging nccl; do
+    for path in staging nccl 'shared -H localhost:1'; do
         stream gpustream capture -x DTRUN_DEVICE=$path
         code_is 0
         [ "$(grep -c -- '^-8: dt_all_reduce: a graph is being captured' "$OUT")" = 3 ]

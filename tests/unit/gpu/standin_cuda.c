@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "tests/standin/cudart.h"
 #include "tests/standin/driver.h"
 
 #define OK(call)           assert_int_equal(call, CUDA_SUCCESS)
@@ -283,6 +284,51 @@ static void default_streams_wait_for_blocking_ones(void **state)
         let_go();
         OK(cuStreamQuery(cases[i].second));
     }
+}
+
+static void *ask_default_stream(void *result)
+{
+    cuCtxSetCurrent(dti_gpu.context);
+    *(CUresult *)result = cuStreamQuery(CU_STREAM_PER_THREAD);
+    return NULL;
+}
+
+static void each_thread_has_a_default_stream_of_its_own(void **state)
+{
+    CUresult elsewhere = CUDA_ERROR_UNKNOWN;
+    pthread_t thread;
+
+    (void)state;
+    make_busy(CU_STREAM_PER_THREAD);
+    assert_int_equal(pthread_create(&thread, NULL, ask_default_stream, &elsewhere), 0);
+    pthread_join(thread, NULL);
+    OK(elsewhere);
+    FAILS(CUDA_ERROR_NOT_READY, cuStreamQuery(CU_STREAM_PER_THREAD));
+    let_go();
+}
+
+static void *last_error(void *error)
+{
+    *(CUresult *)error = cudaPeekAtLastError();
+    return NULL;
+}
+
+static void the_runtime_keeps_the_last_error_of_each_thread(void **state)
+{
+    CUresult elsewhere = CUDA_ERROR_UNKNOWN;
+    pthread_t thread;
+
+    (void)state;
+    make_busy(dti_gpu.free);
+    FAILS(CUDA_ERROR_NOT_READY, cudaStreamQuery(dti_gpu.free));
+    OK(cudaStreamQuery(dti_gpu.other));
+    FAILS(CUDA_ERROR_NOT_READY, cudaPeekAtLastError());
+    assert_int_equal(pthread_create(&thread, NULL, last_error, &elsewhere), 0);
+    pthread_join(thread, NULL);
+    OK(elsewhere);
+    FAILS(CUDA_ERROR_NOT_READY, cudaGetLastError());
+    OK(cudaGetLastError());
+    let_go();
 }
 
 static void pageable_memory_is_read_at_once_and_pinned_memory_is_not(void **state)
@@ -615,6 +661,8 @@ int main(int argc, char **argv)
         ON_GPU(attributes_tell_kinds_of_memory_apart),
         ON_GPU(every_allocation_has_its_own_id),
         ON_GPU(default_streams_wait_for_blocking_ones),
+        ON_GPU(each_thread_has_a_default_stream_of_its_own),
+        ON_GPU(the_runtime_keeps_the_last_error_of_each_thread),
         ON_GPU(pageable_memory_is_read_at_once_and_pinned_memory_is_not),
         ON_GPU(a_copy_to_pinned_memory_does_not_wait),
         ON_GPU(a_wait_uses_the_latest_record_before_it),
