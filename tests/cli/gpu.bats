@@ -177,6 +177,15 @@ by_nccl() { # WHAT [dtrun option...]
     by_nccl join
 }
 
+@test "every collective works as a request, by staging and NCCL" {
+    by_staging requests
+    [ "$(sort -u "$OUT")" = "requests: 32 comparisons" ]
+    for blocks in $MODES; do
+        by_nccl requests -x NCCL_COMM_BLOCKING=$blocks
+        [ "$(sort -u "$OUT")" = "requests: 32 comparisons" ]
+    done
+}
+
 @test "NCCL: communicators of some of the ranks work" {
     gpu split -x DTRUN_DEVICE=nccl -np 4
     code_is 0

@@ -55,6 +55,8 @@ does() { # WHAT PATH [dtrun option...]
 
 @test "stream: factors and wire formats work" { by_all_paths 'streamfactors: 28 comparisons' gpu streamfactors; }
 
+@test "stream: every collective works as a request" { by_all_paths 'streamrequests: 32 comparisons' gpu streamrequests; }
+
 @test "stream: sends and receives work" { by_all_paths 'streampairs: 3 comparisons' gpu streampairs; }
 
 @test "stream: calls keep their place on streams of every kind, and do not block the host" {

@@ -3,6 +3,7 @@
  *
  * - calls: every collective, for all types, operations and, with up to 4 ranks, some sizes
  * - smallcalls: the same with one small size
+ * - requests: every collective as a request
  * - pairs: sends and receives, at once and as requests
  * - later: requests and buckets, on memory that the GPU fills after they have been made
  * - buckets: buckets of several buffers
@@ -21,7 +22,8 @@
  * - leak: how much device memory a communicator has taken and not returned when it is freed
  * - slots: communicators in different places of each rank's table are left for dt_finalize
  * - idle: rank 1 dies, rank 2 does not notice, and rank 0 leaves with an idle communicator
- * - streamcalls, streampairs, streamfactors: calls, pairs and factors, enqueued on a stream
+ * - streamcalls, streamrequests, streampairs, streamfactors: calls, requests, pairs and factors,
+ *   enqueued on a stream
  * - devicetrain, hosttrain: steps whose result is saved from device memory, and from host memory
  * - registerwrong: buffers that cannot be saved
  * - train: steps whose result is saved and restored
@@ -315,6 +317,65 @@ static void calls(void)
     }
 }
 
+/* Makes a request on host memory and on device memory, and waits for both at the end. */
+#define BEGUN(a, what, CALL)                                                                       \
+    do {                                                                                           \
+        dt_request_t requests[2], *REQUEST = requests;                                             \
+        fill((a)->out, (a)->dtype);                                                                \
+        for (int side = 0; side < 2; side++, REQUEST++) {                                          \
+            char *IN = side ? (a)->in.device : (a)->in.host;                                       \
+            char *OUT = side ? (a)->out.device : (a)->out.host;                                    \
+            dt_comm_t *COMM = side ? device_comm : DT_WORLD;                                       \
+            (void)IN;                                                                              \
+            (void)OUT;                                                                             \
+            need(CALL);                                                                            \
+        }                                                                                          \
+        need(dt_wait_all(requests, 2));                                                            \
+        settle();                                                                                  \
+        compare((a)->out, what, (a)->dtype, DT_SUM);                                               \
+    } while (0)
+
+static void begin_all(struct arrays *a)
+{
+    dt_all_reduce_options_t o = DT_ALL_REDUCE_OPTIONS_INIT;
+    size_t n = a->count, mine = a->mine, same[MOST];
+    int last = dt_size() - 1;
+    dt_dtype_t d = a->dtype;
+
+    o.prescale = 0.5;
+    for (int r = 0; r < dt_size(); r++)
+        same[r] = mine;
+    BEGUN(a, "all-reduce", dt_iall_reduce(COMM, IN, OUT, n, d, DT_SUM, REQUEST));
+    BEGUN(a, "with a factor",
+          dt_iall_reduce_with(COMM, IN, OUT, n, d, DT_SUM, d == DT_F32 ? &o : NULL, REQUEST));
+    BEGUN(a, "broadcast", dt_ibroadcast(COMM, OUT, n, d, last, REQUEST));
+    BEGUN(a, "reduce", dt_ireduce(COMM, IN, OUT, n, d, DT_SUM, last, REQUEST));
+    BEGUN(a, "reduce-scatter", dt_ireduce_scatter(COMM, IN, OUT, n, d, DT_SUM, REQUEST));
+    BEGUN(a, "reduce-scatterv", dt_ireduce_scatterv(COMM, IN, OUT, a->counts, d, DT_SUM, REQUEST));
+    BEGUN(a, "all-gather", dt_iall_gather(COMM, IN, OUT, n, d, REQUEST));
+    BEGUN(a, "all-gatherv", dt_iall_gatherv(COMM, IN, OUT, a->counts, d, REQUEST));
+    BEGUN(a, "all-to-all", dt_iall_to_all(COMM, IN, OUT, n, d, REQUEST));
+    BEGUN(a, "all-to-allv", dt_iall_to_allv(COMM, IN, a->counts, OUT, same, d, REQUEST));
+    BEGUN(a, "gather", dt_igather(COMM, IN, OUT, n, d, last, REQUEST));
+    BEGUN(a, "gatherv", dt_igatherv(COMM, IN, mine, OUT, a->counts, d, last, REQUEST));
+    BEGUN(a, "scatter", dt_iscatter(COMM, IN, OUT, n, d, last, REQUEST));
+    BEGUN(a, "scatterv", dt_iscatterv(COMM, IN, a->counts, OUT, mine, d, last, REQUEST));
+    BEGUN(a, "nothing", dt_ibarrier(COMM, REQUEST));
+}
+
+/* NCCL has the first type, but not the second. */
+static void requests(void)
+{
+    const dt_dtype_t dtypes[] = { DT_F32, DT_I16 };
+
+    for (int t = 0; t < 2; t++) {
+        struct arrays a = arrays_new(1000, dtypes[t]);
+
+        begin_all(&a);
+        arrays_free(&a);
+    }
+}
+
 static void factors(void)
 {
     static const dt_dtype_t dtypes[] = { DT_F16, DT_BF16, DT_F32, DT_F64 };
@@ -398,6 +459,12 @@ static void streamcalls(void)
 {
     use_stream();
     calls();
+}
+
+static void streamrequests(void)
+{
+    use_stream();
+    requests();
 }
 
 static void streamfactors(void)
@@ -1268,6 +1335,7 @@ int main(int argc, char **argv)
                                            { "splitdup", split_dup },
                                            { "splitbeside", split_beside },
                                            { "factors", factors },
+                                           { "requests", requests },
                                            { "mixed", mixed },
                                            { "misaligned", misaligned },
                                            { "unlike", unlike },
@@ -1283,6 +1351,7 @@ int main(int argc, char **argv)
                                            { "slots", slots },
                                            { "idle", idle },
                                            { "streamcalls", streamcalls },
+                                           { "streamrequests", streamrequests },
                                            { "streamfactors", streamfactors },
                                            { "streampairs", streampairs },
                                            { "train", train },
