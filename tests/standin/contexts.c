@@ -3,7 +3,8 @@
  *
  * Rules: the first retain creates the primary context, and the last release destroys it. A new
  * context is pushed onto its creator's stack. cuCtxSetCurrent replaces the top; NULL pops it. In a
- * thread without a context, calls that need one return CUDA_ERROR_INVALID_CONTEXT. After a kernel's
+ * thread without a context, calls that need one return CUDA_ERROR_INVALID_CONTEXT, and in one whose
+ * context another thread has destroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED. After a kernel's
  * fault they return CUDA_ERROR_ILLEGAL_ADDRESS for as long as the context lives. A reset of the
  * device ends its primary context, whichever parts of the program have retained it. The next one
  * has the same handle, but everything made in the old one is gone. Using an event or a stream of
@@ -152,8 +153,10 @@ CUresult standin_current(CUcontext *context)
 
     if (result)
         return result;
-    if (!dti_depth || !exists(dti_stack[dti_depth - 1]))
+    if (!dti_depth)
         return CUDA_ERROR_INVALID_CONTEXT;
+    if (!exists(dti_stack[dti_depth - 1]))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *context = dti_stack[dti_depth - 1];
     return standin_fault_of(*context);
 }

@@ -4,7 +4,7 @@
  * call returns. A copy to pageable memory is complete when the call returns, even an asynchronous
  * one. Asynchronous copies of pinned memory return at once. A synchronous copy within the device
  * does not wait, and neither does a fill of device memory. A host function must not call the
- * driver. */
+ * driver. Words that a stream writes or waits for must not be managed memory. */
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -67,6 +67,19 @@ static CUresult copy(uintptr_t to, uintptr_t from, size_t size, CUstream stream,
     if (result)
         return result;
     return waits ? standin_sync(stream) : CUDA_SUCCESS;
+}
+
+/* Words that streams write or wait for must not be in managed memory. */
+static bool is_managed(CUdeviceptr ptr)
+{
+    struct block *block;
+    bool managed;
+
+    pthread_mutex_lock(&standin_mutex);
+    block = standin_block_locked(ptr, 1);
+    managed = block && block->kind == STANDIN_MANAGED;
+    pthread_mutex_unlock(&standin_mutex);
+    return managed;
 }
 
 /* Where the name of the call says "device", the driver must know the memory. */
@@ -251,7 +264,7 @@ static CUresult put_word(CUstream stream, CUhostFn function, CUdeviceptr ptr, st
         return result;
     if (!has_word_operations(word.wide))
         return CUDA_ERROR_NOT_SUPPORTED;
-    if (ptr % size || word.flags > CU_STREAM_WAIT_VALUE_NOR || !known(ptr, size))
+    if (ptr % size || word.flags > CU_STREAM_WAIT_VALUE_NOR || !known(ptr, size) || is_managed(ptr))
         return CUDA_ERROR_INVALID_VALUE;
     resolve((uintptr_t)ptr, size, &word.at);
     work = malloc(sizeof(*work));

@@ -62,6 +62,8 @@ void standin_need_stream_locked(CUstream stream);
 
 /* streams.c; the caller of a _locked function holds the lock. */
 CUresult standin_stream_locked(CUstream handle, CUstream *stream);
+/* Returns CUDA_ERROR_INVALID_HANDLE if the stream belongs to another context. */
+CUresult standin_check_place(CUstream handle, CUcontext context);
 CUresult standin_put_locked(CUstream stream, struct mark *after, CUhostFn function, void *data,
                             struct mark **done);
 bool standin_done_locked(const struct mark *mark);
@@ -97,6 +99,7 @@ struct block {
     int file;              /* -1 if the memory has none */
     struct handle *handle; /* of mapped memory */
     bool imported, accessible;
+    bool pooled; /* allocated in stream order, so that it belongs to no context */
     CUcontext context;
     CUdevice device;
     unsigned long long id;

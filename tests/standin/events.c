@@ -2,7 +2,8 @@
  *
  * Rules: an event that was never recorded is complete, and waiting for it does nothing. An event
  * stands for the work that its stream held at the latest cuEventRecord. cuStreamWaitEvent reads
- * that when it is called, so a later record does not change what it waits for. Times need events
+ * that when it is called, so a later record does not change what it waits for. An event can be
+ * recorded only in a stream of its own context, but any stream can wait for it. Times need events
  * with timing. All calls need a current context, as CUDA's documentation allows the driver to
  * demand. cuEventDestroy ends a program that has none, since the event would leak. */
 #include <stdio.h>
@@ -75,6 +76,8 @@ CUresult cuEventRecord(CUevent event, CUstream handle)
     pthread_mutex_lock(&standin_mutex);
     need_event_locked(event);
     result = standin_stream_locked(handle, &stream);
+    if (!result && stream->context != event->context)
+        result = CUDA_ERROR_INVALID_HANDLE;
     if (!result)
         result = standin_put_locked(stream, NULL, NULL, NULL, &mark);
     if (!result) {

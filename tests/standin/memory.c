@@ -4,7 +4,8 @@
  * permissions, so that the host faults where it would with a real GPU. Only the stand-in uses the
  * second mapping.
  *
- * Rules: cuMemFree waits for all work of the context; cuMemFreeAsync frees in stream order.
+ * Rules: cuMemFree waits for all work of the context; cuMemFreeAsync frees in stream order. Memory
+ * of cuMemAllocAsync and of cuMemCreate belongs to no context: asking for it succeeds, with NULL.
  * cuPointerGetAttribute fails for a pointer that CUDA does not know, while cuPointerGetAttributes
  * returns zeros. It also fails after a fault, as the documentation allows: in a thread of the
  * context, and for memory that is pinned there. Managed memory is memory that the host may touch.
@@ -144,7 +145,12 @@ CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
         result = CUDA_ERROR_NOT_SUPPORTED;
     if (!result)
         result = cuMemAlloc_v2(ptr, size);
-    return result ? result : standin_enqueue(stream, NULL, NULL);
+    if (result)
+        return result;
+    pthread_mutex_lock(&standin_mutex);
+    standin_block_locked(*ptr, 1)->pooled = true;
+    pthread_mutex_unlock(&standin_mutex);
+    return standin_enqueue(stream, NULL, NULL);
 }
 
 static CUresult host_touchable(enum standin_kind kind, size_t size, void **ptr)
@@ -170,6 +176,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned flags)
     void *base;
     CUresult result;
 
+    if (standin_setting("STANDIN_LACKS", 0) == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (flags != CU_MEM_ATTACH_GLOBAL || !ptr)
         return CUDA_ERROR_INVALID_VALUE;
     result = host_touchable(STANDIN_MANAGED, size, &base);
@@ -274,6 +282,7 @@ CUresult cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
     CUresult result = begin(&block.context, ptr, size);
 
     (void)flags;
+    standin_await_stern();
     standin_log("pid %d registers %zu bytes", (int)getpid(), size);
     if (!result)
         result = standin_refused(__func__);
@@ -313,14 +322,16 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *ptr, unsigned f
 {
     CUresult result = standin_refused(__func__);
     struct block *block;
+    CUcontext context;
 
-    (void)flags;
+    if (!result)
+        result = standin_current(&context);
     if (result)
         return result;
     pthread_mutex_lock(&standin_mutex);
     block = standin_block_locked((CUdeviceptr)(uintptr_t)ptr, 1);
     pthread_mutex_unlock(&standin_mutex);
-    if (!block || (block->kind != STANDIN_HOST && block->kind != STANDIN_PINNED))
+    if (flags || !block || (block->kind != STANDIN_HOST && block->kind != STANDIN_PINNED))
         return CUDA_ERROR_INVALID_VALUE;
     *device = (CUdeviceptr)(uintptr_t)ptr;
     return CUDA_SUCCESS;
@@ -383,8 +394,8 @@ static CUresult attribute_of(const struct block *block, CUpointer_attribute attr
                              CUdeviceptr ptr, unsigned long long *value)
 {
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: /* mapped memory belongs to no context */
-        *value = block->kind == STANDIN_MAPPED ? 0 : (uintptr_t)block->context;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *value = block->kind == STANDIN_MAPPED || block->pooled ? 0 : (uintptr_t)block->context;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *value = lies_on_device(block) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
@@ -407,7 +418,7 @@ static CUresult attribute_of(const struct block *block, CUpointer_attribute attr
         *value = (unsigned)block->device;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *value = block->kind == STANDIN_DEVICE && !block->imported;
+        *value = block->kind == STANDIN_DEVICE && !block->imported && !block->pooled;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         *value = (uintptr_t)block->base;

@@ -8,11 +8,11 @@
  * created; as in drivers before 12.5, it is refused while the stream is captured.
  *
  * STANDIN_DELAY_US delays the start of each piece of work, so that code which forgets to wait reads
- * data that is not there yet. With STANDIN_CONNECTIONS=n the streams that
- * have a priority share n hardware queues, as with CUDA_DEVICE_MAX_CONNECTIONS: a queue does the
- * work of all its streams in the order in which it was added. STANDIN_STERN=1 makes cuStreamCreate
- * and cuMemHostAlloc wait for all work of the context, as some drivers do. With STANDIN_QUEUE=n a
- * stream queues at most n pieces of work. A thread that adds another waits in the driver, and so
+ * data that is not there yet. With STANDIN_CONNECTIONS=n the streams that have a priority share n
+ * hardware queues, as with CUDA_DEVICE_MAX_CONNECTIONS: a queue does the work of all its streams in
+ * the order in which it was added. STANDIN_STERN=1 makes calls that make streams, pin memory, load
+ * kernels or map memory wait for all work of the context, as some drivers do. With STANDIN_QUEUE=n
+ * a stream queues at most n pieces of work. A thread that adds another waits in the driver, and so
  * does every other thread that calls it. */
 #include <stdlib.h>
 #include <time.h>
@@ -337,6 +337,19 @@ CUresult standin_stream_locked(CUstream handle, CUstream *stream)
     standin_need_stream_locked(handle);
     *stream = handle;
     return CUDA_SUCCESS;
+}
+
+CUresult standin_check_place(CUstream handle, CUcontext context)
+{
+    CUstream stream;
+    CUresult result;
+
+    pthread_mutex_lock(&standin_mutex);
+    result = standin_stream_locked(handle, &stream);
+    if (!result && stream->context != context)
+        result = CUDA_ERROR_INVALID_HANDLE;
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
 }
 
 void standin_await_stern(void)

@@ -69,6 +69,9 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 
     if (!result)
         result = standin_refused(__func__);
+    if (!result && standin_setting("STANDIN_LACKS", 0) ==
+                       CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)
+        result = CUDA_ERROR_NOT_SUPPORTED;
     if (result)
         return result;
     if (!handle || !prop || flags || !is_whole(size) ||
@@ -244,6 +247,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
     CUresult result = CUDA_SUCCESS;
     struct block *block;
 
+    standin_await_stern();
     pthread_mutex_lock(&standin_mutex);
     block = mapped_locked(ptr, size);
     if (block) {
@@ -266,6 +270,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *acc
     if (result)
         return result;
     result = CUDA_ERROR_INVALID_VALUE;
+    standin_await_stern();
     pthread_mutex_lock(&standin_mutex);
     block = mapped_locked(ptr, size);
     for (size_t i = 0; block && i < count; i++) {
@@ -284,7 +289,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 
     pthread_mutex_lock(&standin_mutex);
     block = standin_block_locked(ptr, 1);
-    if (block && block->kind == STANDIN_DEVICE && !block->imported) {
+    if (block && block->kind == STANDIN_DEVICE && !block->imported && !block->pooled) {
         ipc.file = block->file;
         ipc.size = block->size;
         ipc.device = block->device;

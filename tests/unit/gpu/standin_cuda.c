@@ -500,6 +500,92 @@ static void a_kernel_runs_its_c_version(void **state)
     OK(cuModuleUnload(module));
 }
 
+/* In a context of its own, with a kernel and an event of another one. */
+static void use_of_another_context(CUfunction function, void **parameters)
+{
+    CUcontext other;
+    CUstream stream;
+    CUevent event;
+
+    OK(cuEventCreate(&event, 0));
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    OK(cuStreamCreate(&stream, 0));
+    FAILS(CUDA_ERROR_INVALID_HANDLE,
+          cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(event, stream));
+    OK(cuEventRecord(event, dti_gpu.blocking));
+    OK(cuStreamWaitEvent(stream, event, CU_EVENT_WAIT_DEFAULT));
+    OK(cuCtxDestroy_v2(other));
+    OK(cuEventDestroy_v2(event));
+}
+
+static void kernels_and_events_stay_in_their_context(void **state)
+{
+    unsigned summand = 1;
+    void *parameters[] = { &dti_gpu.memory, &summand };
+    CUmodule module;
+    CUfunction function;
+    CUcontext other;
+
+    (void)state;
+    OK(cuModuleLoadData(&module, "ptx"));
+    OK(cuModuleGetFunction(&function, module, "add"));
+    use_of_another_context(function, parameters);
+    OK(cuCtxCreate_v2(&other, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cuModuleGetFunction(&function, module, "add"));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cuModuleUnload(module));
+    OK(cuCtxDestroy_v2(other));
+    OK(cuModuleUnload(module));
+}
+
+static void *destroy(void *context)
+{
+    OK(cuCtxDestroy_v2(context));
+    return NULL;
+}
+
+static void a_context_that_another_thread_has_destroyed_is_destroyed(void **state)
+{
+    CUcontext made;
+    pthread_t thread;
+
+    (void)state;
+    OK(cuCtxCreate_v2(&made, 0, 0));
+    assert_int_equal(pthread_create(&thread, NULL, destroy, made), 0);
+    pthread_join(thread, NULL);
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxSynchronize());
+    OK(cuCtxPopCurrent_v2(NULL));
+}
+
+static void pooled_memory_belongs_to_no_context(void **state)
+{
+    CUcontext context = dti_gpu.context;
+    CUdeviceptr ptr;
+    unsigned type;
+    int ipc;
+
+    (void)state;
+    OK(cuMemAllocAsync(&ptr, BYTES, dti_gpu.free));
+    OK(cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, ptr));
+    assert_null(context);
+    OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ptr));
+    assert_int_equal(type, CU_MEMORYTYPE_DEVICE);
+    OK(cuPointerGetAttribute(&ipc, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, ptr));
+    assert_false(ipc);
+    OK(cuMemFreeAsync(ptr, dti_gpu.free));
+}
+
+static void words_of_streams_are_not_in_managed_memory(void **state)
+{
+    CUdeviceptr ptr;
+
+    (void)state;
+    OK(cuMemAllocManaged(&ptr, BYTES, CU_MEM_ATTACH_GLOBAL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32_v2(dti_gpu.free, ptr, 1, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuStreamWaitValue32_v2(dti_gpu.free, ptr, 0, 0));
+    OK(cuMemFree_v2(ptr));
+}
+
 static CUdeviceptr map_shared(CUmemGenericAllocationHandle handle)
 {
     CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
@@ -671,6 +757,10 @@ int main(int argc, char **argv)
         ON_GPU(freeing_waits_for_the_device),
         ON_GPU(waiting_for_a_capturing_stream_is_refused),
         ON_GPU(a_kernel_runs_its_c_version),
+        ON_GPU(kernels_and_events_stay_in_their_context),
+        ON_GPU(a_context_that_another_thread_has_destroyed_is_destroyed),
+        ON_GPU(pooled_memory_belongs_to_no_context),
+        ON_GPU(words_of_streams_are_not_in_managed_memory),
         ON_GPU(created_memory_is_shared_by_descriptor),
         ON_GPU(memory_is_shared_by_ipc_with_other_processes_only),
         cmocka_unit_test(visible_devices_are_named_by_index_or_uuid),
