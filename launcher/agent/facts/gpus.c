@@ -143,13 +143,15 @@ static void count_files(struct dt_strs *gpus, const char *root)
 
 /* A driver without files of GPUs in /proc (in the Windows Subsystem for Linux, and in gVisor) may
  * have the tool nvidia-smi. Without it, gVisor still has a file for each GPU of the container. Such
- * files also stay when the driver is unloaded. */
+ * files also stay when the driver is unloaded. After the start of a host they may be missing until
+ * the first program uses a GPU: nvidia-smi makes them, as CUDA does. */
 void dt_gpus_detect(struct dt_strs *gpus, const char *root, struct dt_groups *groups)
 {
     struct seen seen = { gpus, root, false };
     bool files = dt_nvidia_each(root, see_gpu, &seen);
 
-    if (files ? seen.divided : has_file(root, "/dev/dxg") || has_file(root, "/dev/nvidiactl"))
+    if (files ? seen.divided || gpus->n == 0
+              : has_file(root, "/dev/dxg") || has_file(root, "/dev/nvidiactl"))
         list_with_smi(gpus, groups);
     if (!files && gpus->n == 0 && has_file(root, "/proc/driver/nvidia"))
         count_files(gpus, root);

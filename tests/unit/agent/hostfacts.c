@@ -332,6 +332,18 @@ static void gpus_without_a_tool_are_counted(void **state)
     assert_string_equal(detected_with(""), "0|");
 }
 
+/* A container without GPUs sees those of its host in /proc, too, but has no nvidia-smi. */
+static void gpus_without_device_files_are_those_of_nvidia_smi(void **state)
+{
+    (void)state;
+    put("/proc/driver/nvidia/gpus/0000:17:00.0/information", "Device Minor: \t 0\n");
+    put("/proc/driver/nvidia/gpus/0000:65:00.0/information", "Device Minor: \t 1\n");
+    assert_string_equal(detected_with(""), "");
+    assert_string_equal(detected_with("GPU 0: NVIDIA H200 (UUID: GPU-1)\n"
+                                      "GPU 1: NVIDIA H200 (UUID: GPU-2)\n"),
+                        "0|1|");
+}
+
 static void files_that_an_unloaded_driver_left_are_no_gpus(void **state)
 {
     (void)state;
@@ -620,6 +632,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(gpus_have_indexes_and_mig_devices_uuids, make_root,
                                         remove_root),
         cmocka_unit_test_setup_teardown(gpus_without_a_tool_are_counted, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(gpus_without_device_files_are_those_of_nvidia_smi,
+                                        make_root, remove_root),
         cmocka_unit_test_setup_teardown(files_that_an_unloaded_driver_left_are_no_gpus, make_root,
                                         remove_root),
         cmocka_unit_test(nvidia_smi_reports_models_driver_and_memory_errors),
