@@ -197,6 +197,15 @@ END
     clean
 }
 
+@test "the kit: rows with two hosts put no agent anywhere, so /tmp may be noexec and HOME missing" {
+    mkdir "$T/home"
+    HOME=$T/home XDG_RUNTIME_DIR='' kit --standin 'kill, another host, staging'
+    [ "$RC" = 0 ]
+    [ "$(verdicts PASS)" = 1 ]
+    [ -z "$(ls -A "$T/home")" ]
+    clean
+}
+
 # The stand-ins pass for a real driver here.
 @test "the kit: an NCCL that cannot be used is named, with the reason" {
     [ ! -e /dev/nvidia0 ] || skip "there is a GPU here"
