@@ -67,6 +67,14 @@ PY
     clean
 }
 
+@test "the kit: jobs get only GPUs that the kit was given" {
+    CUDA_VISIBLE_DEVICES=2,3 STANDIN_NCCL_FAULTS=init-error:1 kit --standin --logs "$T/logs" 'NCCL: two' 'NCCL, 2 ranks on a GPU: b'
+    grep -q '^GPUs: 2 x ' "$OUT"
+    grep -o '"device":[^,}]*' "$T/logs/rows.txt" | tr -dc "0-9\n" >"$T/devices"
+    diff <(printf "%s\n" 2 2 2 3) "$T/devices" # of each rank
+    clean
+}
+
 @test "the kit: a failed row is reported with its output, and the rest still run" {
     STANDIN_NCCL_FAULTS=init-error:1 kit --standin 'NCCL alone, 2' kinds 'NCCL: two'
     [ "$RC" = 1 ]
