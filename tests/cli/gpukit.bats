@@ -61,9 +61,24 @@ PY
 @test "the kit: with one GPU, the rows for several report what they need" {
     STANDIN_DEVICES=1 kit --standin kinds opposite silent 'NCCL, 2 ranks'
     [ "$RC" = 0 ]
-    grep -q '^kinds of pointers  *5 of 5  *PASS$' "$OUT"
+    grep -q '^kinds of pointers  *6 of 6  *PASS$' "$OUT"
     grep -q '^NCCL, 2 ranks on a GPU.* comparisons  *PASS$' "$OUT"
     [ "$(grep -c 'needs 2 GPUs .*SKIP$' "$OUT")" = 2 ]
+    clean
+}
+
+@test "the kit: rows are left out if the GPU lacks what they need" {
+    STANDIN_LACKS=83 kit --standin kinds managed 'shared GPU: d' # managed memory
+    [ "$RC" = 0 ]
+    grep -q '^kinds of pointers  *5 of 6  *PASS$' "$OUT"
+    grep -q '^managed memory  *needs managed memory  *SKIP$' "$OUT"
+    grep -q '^shared GPU: default streams .* PASS$' "$OUT"
+    STANDIN_LACKS=122 kit --standin 'shared GPU: d' # stream memory operations
+    grep -q '^shared GPU: default streams  *needs to share a GPU, but this one has no s.*SKIP$' "$OUT"
+    STANDIN_MIG=1 kit --standin 'shared GPU: d'
+    grep -q '^shared GPU: default streams  *needs to share a GPU, but this one is a MIG.*SKIP$' "$OUT"
+    STANDIN_MEMORY=$((64 << 20)) kit --standin 'shared GPU: kill in'
+    grep -q '^shared GPU: kill in a large call  *needs 96 MiB of GPU memory  .*SKIP$' "$OUT"
     clean
 }
 
@@ -221,6 +236,6 @@ END
     LD_LIBRARY_PATH=$T/kit/standin DTRUN_NCCL=$T/junk.so kit kinds
     [ "$RC" = 0 ]
     grep -q "^NCCL: cannot be used ($T/junk.so: .*), $T/junk.so$" "$OUT"
-    grep -q '^kinds of pointers  *5 of 5  *PASS$' "$OUT"
+    grep -q '^kinds of pointers  *6 of 6  *PASS$' "$OUT"
     clean
 }

@@ -56,6 +56,48 @@ void probe_found(const char *arg)
     printf("= %d x %s, driver for CUDA %d.%d\n", count, name, version / 1000, version % 1000 / 10);
 }
 
+static bool has(CUdevice device, CUdevice_attribute attribute)
+{
+    int value;
+
+    DRIVE(cuDeviceGetAttribute(&value, attribute, device));
+    return value;
+}
+
+/* Why ranks cannot share the device, or NULL. */
+static const char *why_unshared(CUdevice device)
+{
+    char name[256];
+
+    DRIVE(cuDeviceGetName(name, sizeof name, device));
+    if (strstr(name, " MIG "))
+        return "is a MIG device";
+    if (!has(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
+        return "has no virtual memory management";
+    if (!has(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+        return "cannot export memory";
+    if (!has(device, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS))
+        return "has no stream memory operations";
+    return NULL;
+}
+
+/* What some rows need: MiB of memory, and what device 0 can do. */
+void probe_has(const char *arg)
+{
+    const char *why;
+    CUdevice device;
+    size_t bytes;
+
+    (void)arg;
+    device_load();
+    DRIVE(cuDeviceGet(&device, 0));
+    DRIVE(cuDeviceTotalMem_v2(&bytes, device));
+    why = why_unshared(device);
+    printf("= %zu%s%s%s\n", bytes >> 20,
+           has(device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) ? " managed" : "",
+           why ? " unshared: " : " shared", why ? why : "");
+}
+
 void probe_nccl(const char *arg)
 {
     int v = raw_api()->version;
@@ -115,27 +157,48 @@ static CUdeviceptr of_create(void)
     return ptr;
 }
 
+/* Memory like that of PyTorch's backend cudaMallocAsync. */
+static CUdeviceptr of_pool(void)
+{
+    CUdeviceptr ptr;
+
+    DRIVE(cuMemAllocAsync(&ptr, COUNT * sizeof(float), CU_STREAM_LEGACY));
+    return ptr;
+}
+
+/* Leaves out the kinds that the device does not have. */
 void probe_kinds(const char *arg)
 {
     static const struct {
         const char *name;
         CUdeviceptr (*make)(void);
         bool host;
-    } kinds[] = { { "cuMemAlloc", of_alloc, false },
-                  { "cuMemAllocManaged", of_managed, true },
-                  { "cuMemHostAlloc", of_host_alloc, true },
-                  { "cuMemHostRegister", of_registered, true },
-                  { "cuMemCreate", of_create, false } };
+        CUdevice_attribute attribute;
+    } kinds[] = {
+        { "cuMemAlloc", of_alloc, false, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING },
+        { "cuMemAllocAsync", of_pool, false, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED },
+        { "cuMemAllocManaged", of_managed, true, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY },
+        { "cuMemHostAlloc", of_host_alloc, true, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING },
+        { "cuMemHostRegister", of_registered, true, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING },
+        { "cuMemCreate", of_create, false,
+          CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED },
+    };
     enum { KINDS = sizeof kinds / sizeof *kinds };
+    CUdevice device;
+    int n = 0;
 
     (void)arg;
     device_use(0);
+    DRIVE(cuCtxGetDevice(&device));
     for (int i = 0; i < KINDS; i++) {
+        if (!has(device, kinds[i].attribute))
+            continue;
         printf("%s\n", kinds[i].name); /* the last one is the one that failed */
         fflush(stdout);
         reduce_ones(kinds[i].make(), kinds[i].host);
+        n++;
     }
-    printf("= %d of %d\n", KINDS, KINDS);
+    printf("= %d of %d\n", n, KINDS);
 }
 
 /* ---- contexts ---- */

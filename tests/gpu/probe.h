@@ -5,6 +5,7 @@
 
 /* check.c: what the machine has, and what calls leave unchanged */
 void probe_found(const char *arg);
+void probe_has(const char *arg);
 void probe_nccl(const char *arg);
 void probe_kinds(const char *arg);
 void probe_contexts(const char *arg);
