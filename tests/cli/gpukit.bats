@@ -239,3 +239,13 @@ END
     grep -q '^kinds of pointers  *6 of 6  *PASS$' "$OUT"
     clean
 }
+
+@test "the kit: an NCCL that is too new for the driver is not used" {
+    [ ! -e /dev/nvidia0 ] || skip "there is a GPU here"
+    (cd "$DTRUN_BUILD" && sh "$DTRUN_SOURCE/tests/gpu/assemble" "$DTRUN_SOURCE" "$T/kit")
+    STANDIN_NCCL_STARTS=0 LD_LIBRARY_PATH=$T/kit/standin DTRUN_NCCL=$T/kit/standin/libnccl.so.2 kit 'NCCL alone, 1'
+    [ "$RC" = 0 ]
+    grep -q '^NCCL: cannot be used (2.28.9 does not start: Cuda failure 35 ' "$OUT"
+    grep -q '^NCCL alone, 1 rank  *needs NCCL  *SKIP$' "$OUT"
+    clean
+}

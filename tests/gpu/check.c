@@ -98,11 +98,21 @@ void probe_has(const char *arg)
            why ? " unshared: " : " shared", why ? why : "");
 }
 
+/* The version of an NCCL whose CUDA runtime works with the driver. */
 void probe_nccl(const char *arg)
 {
-    int v = raw_api()->version;
+    const struct dt_ncclapi *api = raw_api();
+    int v = api->version;
+    ncclResult_t result;
 
     (void)arg;
+    device_use(0);
+    result = api->ncclMemFree ? api->ncclMemFree(NULL) : ncclSuccess;
+    if (result) {
+        printf("%d.%d.%d does not start: %s\n", v / 10000, v / 100 % 100, v % 100,
+               api->ncclGetLastError(NULL));
+        exit(5);
+    }
     printf("= %d.%d.%d\n", v / 10000, v / 100 % 100, v % 100);
 }
 
