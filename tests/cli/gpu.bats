@@ -42,6 +42,13 @@ by_staging() { # WHAT [dtrun option...]
     clean
 }
 
+@test "calls on host memory leave no error in the driver's log" {
+    by_staging smallcalls -x STANDIN_LOG="$T/log"
+    grep -q ' pins ' "$T/log"
+    ! grep 'memory that CUDA does not know' "$T/log" || false
+    clean
+}
+
 @test "staging: sends and receives work, blocking and as requests" { by_staging pairs; }
 
 @test "a call waits for work that the default streams already have" {

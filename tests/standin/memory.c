@@ -7,7 +7,7 @@
  * Rules: cuMemFree waits for all work of the context; cuMemFreeAsync frees in stream order. Memory
  * of cuMemAllocAsync and of cuMemCreate belongs to no context: asking for it succeeds, with NULL.
  * cuPointerGetAttribute fails for a pointer that CUDA does not know, while cuPointerGetAttributes
- * returns zeros. It also fails after a fault, as the documentation allows: in a thread of the
+ * returns zeros. Both also fail after a fault, as the documentation allows: in a thread of the
  * context, and for memory that is pinned there. Managed memory is memory that the host may touch.
  * Its type is that of the place where it lies, which is the device, or the host with
  * STANDIN_MANAGED_ON_HOST=1. Host and registered memory have the same address on the device. With
@@ -434,14 +434,14 @@ static CUresult attribute_of(const struct block *block, CUpointer_attribute attr
     }
 }
 
-CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+static CUresult ask(void *value, CUpointer_attribute attribute, CUdeviceptr ptr, bool quiet)
 {
     CUcontext context;
     CUresult result = standin_current(&context);
     unsigned long long found = 0;
     struct block *block;
 
-    if (result && result != CUDA_ERROR_INVALID_CONTEXT)
+    if (result && result != CUDA_ERROR_INVALID_CONTEXT && result != CUDA_ERROR_CONTEXT_IS_DESTROYED)
         return result;
     pthread_mutex_lock(&standin_mutex);
     block = standin_block_locked(ptr, 1);
@@ -451,7 +451,14 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
     pthread_mutex_unlock(&standin_mutex);
     if (!result)
         memcpy(value, &found, attribute_size(attribute));
+    if (result == CUDA_ERROR_INVALID_VALUE && !quiet)
+        standin_log("pid %d asks about memory that CUDA does not know", (int)getpid());
     return result;
+}
+
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+    return ask(value, attribute, ptr, false);
 }
 
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **values,
@@ -459,8 +466,13 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes,
 {
     CUresult result = standin_ready();
 
-    for (unsigned i = 0; i < count && !result; i++)
-        if (cuPointerGetAttribute(values[i], attributes[i], ptr))
+    for (unsigned i = 0; i < count && !result; i++) {
+        result = ask(values[i], attributes[i], ptr, true);
+        if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
+            break;
+        if (result)
             memset(values[i], 0, attribute_size(attributes[i]));
+        result = CUDA_SUCCESS;
+    }
     return result;
 }

@@ -18,8 +18,7 @@ static bool host_would_fault(const void *ptr)
     return process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
 }
 
-/* An error usually means that CUDA does not know the memory. But after a fault of the GPU, the
- * driver may answer any question with that fault. */
+/* After a fault of the GPU, the driver may answer any question with that fault. */
 static enum dt_memory without_answer(CUresult error, const void *ptr)
 {
     bool asks_host = error != CUDA_ERROR_INVALID_VALUE && error != CUDA_ERROR_NOT_INITIALIZED;
@@ -27,17 +26,21 @@ static enum dt_memory without_answer(CUresult error, const void *ptr)
     return asks_host && host_would_fault(ptr) ? DT_MEMORY_DEVICE : DT_MEMORY_HOST;
 }
 
-/* The type of managed memory is that of the place where the page lies at the moment. */
+/* The type of memory that CUDA does not know is 0: cuPointerGetAttribute would take the question
+ * for an error, of which the driver's log and compute-sanitizer tell. The type of managed memory is
+ * that of the place where the page lies at the moment. */
 static enum dt_memory look(const struct dt_cuda *cuda, const void *ptr)
 {
-    CUdeviceptr address = (CUdeviceptr)(uintptr_t)ptr;
+    CUpointer_attribute kinds[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                    CU_POINTER_ATTRIBUTE_IS_MANAGED };
     unsigned type = 0, managed = 0;
-    CUresult result = cuda->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+    void *values[] = { &type, &managed };
+    CUresult result = cuda->cuPointerGetAttributes(2, kinds, values, (CUdeviceptr)(uintptr_t)ptr);
 
     dt_cuda_await_exit(result);
     if (result)
         return without_answer(result, ptr);
-    if (!cuda->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) && managed)
+    if (managed)
         return DT_MEMORY_MANAGED;
     return type == CU_MEMORYTYPE_DEVICE ? DT_MEMORY_DEVICE : DT_MEMORY_HOST;
 }
@@ -49,7 +52,7 @@ enum dt_memory dt_memory_of(const void *a, const void *b)
 
     atomic_store_explicit(&dti_memory_hosts.a, cuda ? NULL : a, memory_order_relaxed);
     atomic_store_explicit(&dti_memory_hosts.b, cuda ? NULL : b, memory_order_relaxed);
-    if (!cuda || !cuda->cuPointerGetAttribute)
+    if (!cuda || !cuda->cuPointerGetAttributes)
         return DT_MEMORY_HOST;
     x = look(cuda, a ? a : b);
     y = !a || !b || a == b ? x : look(cuda, b);
