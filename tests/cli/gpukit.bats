@@ -211,6 +211,16 @@ END
     clean
 }
 
+@test "the kit: a driver that does not start is no machine without a GPU" {
+    STANDIN_REFUSES=cuInit:999 kit --standin kinds
+    [ "$RC" = 1 ]
+    grep -qx 'FAIL: the driver does not start: .*cuInit.*(CUDA_ERROR_UNKNOWN, 999)' "$OUT"
+    STANDIN_DEVICES=0 kit --standin kinds
+    [ "$RC" = 0 ]
+    grep -q '^SKIP: no GPU: .*(CUDA_ERROR_NO_DEVICE, 100)' "$OUT"
+    clean
+}
+
 @test "the kit: a driver that does not answer is reported, with what its threads did" {
     STANDIN_REFUSES=cuInit:hang GPU_KIT_ROW_S=4 kit --standin --logs "$T/logs" kinds
     [ "$RC" = 1 ]
