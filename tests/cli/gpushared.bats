@@ -47,8 +47,8 @@ shared() { # the arguments of share
 
 @test "shared: sums that are rounded have the same bytes as in host memory" { shared 1 3 gpushared bytes; }
 
-@test "shared: factors, requests, buckets, default streams, joins, pairs, captures and managed memory work" {
-    for what in factors requests buckets later join pairs managed capture beside; do
+@test "shared: factors, requests, buckets, default streams, joins, pairs, captures and managed memory work, mixed buffers do not" {
+    for what in factors requests buckets later join pairs managed mixed capture beside; do
         shared 1 3 gpu $what -x DTRUN_DEVICE=shared
     done
     shared 2 4 gpu factors -x DTRUN_DEVICE=shared

@@ -42,7 +42,8 @@ rows() { # [FILE]
 
     [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
     use_standin 2
-    for name in all_reduce all_gatherv all_to_allv reduce_scatter reduce_scatterv gatherv scatter broadcast sendrecv; do
+    for name in all_reduce reduce all_gather all_gatherv all_to_all all_to_allv reduce_scatter reduce_scatterv \
+        gather gatherv scatter broadcast sendrecv; do
         dtrun -np 2 -x DTRUN_DEVICE=staging "$PERF" $name -d cuda -d int32 -b 4K -e 64K -f 16 -n 3
         code_is 0
         grep -q '^# Out of bounds values : 0 OK$' "$OUT"

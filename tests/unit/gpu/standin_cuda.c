@@ -1,5 +1,6 @@
-/* The stand-in for libcuda.so.1 keeps the rules of NVIDIA's driver. Streams that must be busy wait
- * for a word in pinned memory, which the test writes, so nothing depends on time. */
+/* The stand-in for libcuda.so.1 keeps the rules of NVIDIA's driver. Comments name the sections of
+ * NVIDIA's documents that have them. Streams that must be busy wait for a word in pinned memory,
+ * which the test writes, so nothing depends on time. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -73,6 +74,7 @@ static int run_again(const char *mode, const char *argument, const char *setting
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* Driver API, "Initialization". */
 static void nothing_works_before_init(void **state)
 {
     int count;
@@ -84,6 +86,7 @@ static void nothing_works_before_init(void **state)
     assert_int_equal(count, 2);
 }
 
+/* Driver API, "Driver Entry Point Access". */
 static void every_function_is_found_by_name(void **state)
 {
     CUdriverProcAddressQueryResult found;
@@ -101,6 +104,7 @@ static void every_function_is_found_by_name(void **state)
     assert_int_equal(found, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
 }
 
+/* Driver API, "Context Management". */
 static void a_thread_without_context_can_do_nothing(void **state)
 {
     CUdeviceptr ptr;
@@ -111,6 +115,7 @@ static void a_thread_without_context_can_do_nothing(void **state)
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cuStreamSynchronize(NULL));
 }
 
+/* Driver API, "Primary Context Management", "Context Management". */
 static void contexts_are_counted_and_stacked(void **state)
 {
     CUcontext primary, again, made, now;
@@ -174,6 +179,7 @@ static int finish(void **state)
     return 0;
 }
 
+/* Driver API, "Memory Management". */
 static void the_host_cannot_touch_device_memory(void **state)
 {
     int ends[2];
@@ -198,6 +204,7 @@ static void copies_past_the_end_are_refused(void **state)
     FAILS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32_v2(dti_gpu.memory, 0, BYTES));
 }
 
+/* Driver API, "Unified Addressing". */
 static void attributes_tell_kinds_of_memory_apart(void **state)
 {
     CUpointer_attribute kinds[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -254,7 +261,8 @@ static void every_allocation_has_its_own_id(void **state)
     OK(cuMemFree_v2(ptr));
 }
 
-/* Whether earlier work in `first` holds up work in `second`. */
+/* Driver API, "Stream synchronization behavior". Whether earlier work in `first` holds up work in
+ * `second`. */
 static void default_streams_wait_for_blocking_ones(void **state)
 {
     const struct {
@@ -313,6 +321,7 @@ static void *last_error(void *error)
     return NULL;
 }
 
+/* Runtime API, "Error Handling". */
 static void the_runtime_keeps_the_last_error_of_each_thread(void **state)
 {
     CUresult elsewhere = CUDA_ERROR_UNKNOWN;
@@ -331,6 +340,7 @@ static void the_runtime_keeps_the_last_error_of_each_thread(void **state)
     let_go();
 }
 
+/* Driver API, "API synchronization behavior". */
 static void pageable_memory_is_read_at_once_and_pinned_memory_is_not(void **state)
 {
     unsigned char pageable = 1;
@@ -359,6 +369,7 @@ static void a_copy_to_pinned_memory_does_not_wait(void **state)
     assert_int_equal(*dti_gpu.pinned, 5);
 }
 
+/* Driver API, "Event Management", "Stream Management". */
 static void a_wait_uses_the_latest_record_before_it(void **state)
 {
     CUevent event;
@@ -381,6 +392,7 @@ static void a_wait_uses_the_latest_record_before_it(void **state)
     OK(cuEventDestroy_v2(event));
 }
 
+/* Driver API, "Stream Memory Operations". */
 static void streams_write_and_await_words(void **state)
 {
     static uint64_t words[2];
@@ -402,6 +414,7 @@ static void note_result(void *data)
     *(CUresult *)data = cuStreamQuery(CU_STREAM_LEGACY);
 }
 
+/* Driver API, "Execution Control": cuLaunchHostFunc. */
 static void host_functions_cannot_call_the_driver(void **state)
 {
     CUresult result = CUDA_SUCCESS;
@@ -418,6 +431,7 @@ static void *let_go_from_thread(void *unused)
     return unused;
 }
 
+/* Driver API, "Memory Management": cuMemFree. */
 static void freeing_waits_for_the_device(void **state)
 {
     CUdeviceptr ptr;
@@ -433,6 +447,7 @@ static void freeing_waits_for_the_device(void **state)
     pthread_join(thread, NULL);
 }
 
+/* CUDA C++ Programming Guide, "Creating a Graph Using Stream Capture". */
 static void waiting_for_a_capturing_stream_is_refused(void **state)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -479,6 +494,7 @@ static const size_t dti_add_sizes[] = { sizeof(CUdeviceptr), sizeof(unsigned) };
 extern const struct standin_kernel standin_kernel_add;
 STANDIN_API const struct standin_kernel standin_kernel_add = { 2, dti_add_sizes, run_add };
 
+/* Driver API, "Module Management", "Execution Control". */
 static void a_kernel_runs_its_c_version(void **state)
 {
     unsigned summand = 3, sum;
@@ -605,6 +621,7 @@ static void unmap_shared(CUdeviceptr ptr)
     OK(cuMemAddressFree(ptr, WHOLE));
 }
 
+/* Driver API, "Virtual Memory Management". */
 static void created_memory_is_shared_by_descriptor(void **state)
 {
     CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -649,6 +666,7 @@ static int import(int shared)
     return 0;
 }
 
+/* Driver API, "Memory Management": cuIpcOpenMemHandle. */
 static void memory_is_shared_by_ipc_with_other_processes_only(void **state)
 {
     char text[2 * sizeof(CUipcMemHandle) + 1];
@@ -693,6 +711,7 @@ static int count_devices(void)
     return 10 * count + (int)bus;
 }
 
+/* CUDA C++ Programming Guide, "CUDA Environment Variables". */
 static void visible_devices_are_named_by_index_or_uuid(void **state)
 {
     static const struct {
@@ -709,6 +728,7 @@ static void visible_devices_are_named_by_index_or_uuid(void **state)
         assert_int_equal(run_again("count", "", cases[i].setting), cases[i].answer);
 }
 
+/* CUDA C++ Programming Guide, "Initialization". */
 static void a_forked_process_has_no_driver(void **state)
 {
     int status, count;

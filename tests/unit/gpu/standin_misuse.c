@@ -75,6 +75,7 @@ static void use_in_two_threads(struct rank *me)
     reduce(me, me->comm, me->stream);
 }
 
+/* NCCL User Guide, "Thread Safety". */
 static void two_threads_in_one_communicator_end_the_process(void **state)
 {
     int end;
@@ -102,6 +103,7 @@ static void scatter_to_block_of_peer(struct rank *me)
     scatter_to(me, (size_t)!me->rank);
 }
 
+/* NCCL User Guide, "In-place Operations". */
 static void buffers_that_overlap_out_of_place_end_the_process(void **state)
 {
     int ends[MAX_RANKS];
@@ -150,6 +152,7 @@ static void launch_in_reverse(struct rank *me)
     launch(me, true);
 }
 
+/* NCCL User Guide, "Using multiple NCCL communicators concurrently". */
 static void launch_orders_that_differ_are_reported(void **state)
 {
     (void)state;
@@ -176,6 +179,7 @@ static void call_differently(struct rank *me)
     OK(ncclCommAbort(me->comm));
 }
 
+/* NCCL User Guide, "Collective Communication Functions". */
 static void calls_that_do_not_match_are_reported(void **state)
 {
     (void)state;
@@ -199,6 +203,7 @@ static void fail_asynchronously(struct rank *me)
     OK(cuStreamSynchronize(me->stream));
 }
 
+/* NCCL User Guide, "Asynchronous errors and error handling". */
 static void an_asynchronous_error_is_the_result_of_later_calls(void **state)
 {
     (void)state;
@@ -220,6 +225,7 @@ static void destroy_rank_1_last(struct rank *me)
     HOLDS(atomic_load(&me->lab->number) == 1);
 }
 
+/* NCCL User Guide, "Destroying a communicator"; proxy.cc. */
 static void a_destroy_waits_for_peers_on_its_host(void **state)
 {
     (void)state;
@@ -235,6 +241,7 @@ static void abort_rank_1_last(struct rank *me)
     atomic_store(&me->lab->number, 1);
 }
 
+/* NCCL User Guide, "Fault Tolerance". */
 static void an_abort_waits_for_no_peer(void **state)
 {
     (void)state;

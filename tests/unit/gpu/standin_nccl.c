@@ -1,5 +1,6 @@
-/* The stand-in for libnccl.so.2 keeps the rules of NVIDIA's documents. Ranks that must be late wait
- * for a word in pinned memory, which the test writes, so nothing depends on time. */
+/* The stand-in for libnccl.so.2 keeps the rules of NVIDIA's documents, whose sections comments
+ * name, or else of NCCL's source. Ranks that must be late wait for a word in pinned memory, which
+ * the test writes, so nothing depends on time. */
 #include "tests/unit/gpu/standin_nccl.h"
 
 #include <math.h>
@@ -113,6 +114,7 @@ static void round_each_hop(struct rank *me)
     end_comm(me);
 }
 
+/* NCCL, device/all_reduce.h. */
 static void sums_are_rounded_at_each_hop(void **state)
 {
     (void)state;
@@ -140,6 +142,7 @@ static void average(struct rank *me)
     end_comm(me);
 }
 
+/* NCCL User Guide, "ncclRedOp_t". */
 static void averages_divide_integers_last_and_floats_first(void **state)
 {
     (void)state;
@@ -183,6 +186,7 @@ static void move_all(struct rank *me)
     free(values);
 }
 
+/* NCCL User Guide, "Collective Communication Functions", "In-place Operations". */
 static void every_collective_gives_the_right_result(void **state)
 {
     (void)state;
@@ -231,6 +235,7 @@ static void follow_streams(struct rank *me)
     end_comm(me);
 }
 
+/* NCCL User Guide, "CUDA Stream Semantics". */
 static void collectives_run_in_stream_order_when_all_have_launched(void **state)
 {
     (void)state;
@@ -284,6 +289,7 @@ static void fault_elsewhere(struct rank *me)
     fault(me, false);
 }
 
+/* NCCL User Guide, "Data Pointers". */
 static void touching_host_memory_loses_the_context(void **state)
 {
     (void)state;
@@ -314,6 +320,7 @@ static void share_a_device(struct rank *me)
     end_comm(me);
 }
 
+/* NCCL User Guide, "Creating a Communicator"; init.cc. */
 static void two_ranks_on_one_device_need_different_host_ids(void **state)
 {
     (void)state;
@@ -334,6 +341,7 @@ static void be_alone(struct rank *me)
     end_comm(me);
 }
 
+/* NCCL, enqueue.cc. */
 static void one_rank_needs_no_group(void **state)
 {
     (void)state;
@@ -366,6 +374,7 @@ static void ask_wrongly(struct rank *me)
     end_comm(me);
 }
 
+/* NCCL User Guide, "ncclResult_t". */
 static void wrong_arguments_are_refused(void **state)
 {
     (void)state;
@@ -434,6 +443,7 @@ static void scale(struct rank *me)
     end_comm(me);
 }
 
+/* NCCL User Guide, "User Defined Reduction Operators". */
 static void a_custom_operator_scales_before_it_sums(void **state)
 {
     (void)state;
@@ -470,6 +480,7 @@ static void pass_on(struct rank *me)
     free(values);
 }
 
+/* NCCL User Guide, "Point-to-point communication". */
 static void messages_of_a_group_proceed_side_by_side(void **state)
 {
     (void)state;
@@ -525,6 +536,7 @@ static void join_two_streams(struct rank *me)
     end_comm(me);
 }
 
+/* NCCL User Guide, "Group Calls", "CUDA Stream Semantics". */
 static void a_group_is_one_kernel_launched_at_its_end(void **state)
 {
     (void)state;
@@ -550,6 +562,7 @@ static void capture(struct rank *me)
     end_comm(me);
 }
 
+/* NCCL User Guide, "Using NCCL with CUDA Graphs". */
 static void captured_calls_do_not_run(void **state)
 {
     (void)state;
@@ -600,6 +613,7 @@ static void lose_the_founder(struct rank *me)
     lose(me, 0);
 }
 
+/* NCCL User Guide, "Fault Tolerance". */
 static void the_end_of_a_member_is_noticed_on_other_hosts(void **state)
 {
     int ends[3];
@@ -636,6 +650,7 @@ static void split_up(struct rank *me)
     end_comm(me);
 }
 
+/* NCCL User Guide, "Creating more communicators". */
 static void a_communicator_can_be_split(void **state)
 {
     (void)state;
@@ -674,6 +689,7 @@ static void abort_in_groups(struct rank *me)
     HOLDS(!lasts_until_the_group_ends(me));
 }
 
+/* NCCL User Guide, "Group Calls". */
 static void an_abort_frees_when_its_group_ends(void **state)
 {
     (void)state;
