@@ -55,6 +55,11 @@ nccl_is_content() { ! grep -i 'differ\|nccl' "$ERR" || false; }
     [ "$RC" = 0 ]
     [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 16 factors: 28 comparisons" ]
     nccl_is_content
+    gpu requests -np 16 -H host1:4,host2:4
+    [ "$RC" = 0 ]
+    [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 16 requests: 32 comparisons" ]
+    cluster_err_lines 1
+    nccl_is_content
 }
 
 @test "-np 16 -H host1:4,host2:4: DTRUN_DEVICE=staging causes no warning" {

@@ -88,7 +88,7 @@ static size_t size_of(dt_dtype_t dtype)
     return sizes[dtype];
 }
 
-/* Numbers from 0 to 3, whose sums are exact in every type. */
+/* A number from 0 to 3. */
 static void put(void *buf, size_t i, dt_dtype_t dtype, unsigned v)
 {
     static const uint16_t f16[] = { 0, 0x3c00, 0x4000, 0x4200 };
@@ -105,8 +105,10 @@ static void put(void *buf, size_t i, dt_dtype_t dtype, unsigned v)
         memcpy((char *)buf + i * size_of(dtype), &whole, size_of(dtype));
 }
 
+/* Sums and products are exact in every type. With many ranks, products of threes are not. */
 static void fill(struct twins t, dt_dtype_t dtype)
 {
+    unsigned most = dt_size() > 4 ? 2 : 3;
     enum {
         PERIOD = 65521
     }; /* a prime, so that blocks and chunks of a call begin at different values */
@@ -115,7 +117,7 @@ static void fill(struct twins t, dt_dtype_t dtype)
 
     for (size_t i = 0; i < count && i < PERIOD; i++) {
         v = v * 1103515245 + 12345;
-        put(t.host, i, dtype, v >> 16 & 3);
+        put(t.host, i, dtype, (v >> 16) % (most + 1));
     }
     for (size_t i = PERIOD; i < count; i += PERIOD)
         memcpy((char *)t.host + i * size, t.host, (count - i < PERIOD ? count - i : PERIOD) * size);
