@@ -9,6 +9,7 @@
 #include "runtime/base/clock.h"
 #include "tests/gpu/probe.h"
 #include "tests/gpu/raw.h"
+#include "tests/gpu/spin.h"
 
 enum { COUNT = 1000 };
 
@@ -377,6 +378,43 @@ void probe_behind(const char *arg)
     need(dt_comm_free(view));
     if (dt_rank() == 0)
         printf("= %.3f s to queue %d operations\n", seconds, OPERATIONS);
+}
+
+/* ---- a kernel behind a call ---- */
+
+/* The same with a kernel that rank 0 launches for the first time: the driver may load it only when
+ * the GPU is idle, and make all threads wait until then. arg: the limit in seconds, 10 by default.
+ */
+void probe_kernel(const char *arg)
+{
+    enum { LATE_S = 1, LIMIT_S = 10 };
+    struct gate gate;
+    CUstream stream;
+    dt_comm_t *view;
+    float *buf;
+    uint64_t start;
+    double seconds;
+
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    gate_make(&gate);
+    gate_open(&gate);
+    DRIVE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    need(dt_comm_on_stream(DT_WORLD, stream, &view));
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+    need(dt_comm_set_timeout(view, *arg ? atoi(arg) : LIMIT_S));
+    if (dt_rank() == 1)
+        sleep(LATE_S);
+    start = dt_clock_ns();
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    if (dt_rank() == 0)
+        spin(&gate, 0, stream);
+    seconds = (double)(dt_clock_ns() - start) / 1e9;
+    need(dt_stream_wait(view));
+    need(dt_comm_free(view));
+    if (dt_rank() == 0)
+        printf("= %.3f s to load a kernel\n", seconds);
 }
 
 /* ---- the last error ---- */

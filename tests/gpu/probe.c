@@ -38,6 +38,7 @@ static const struct {
     { "burst", probe_burst },
     { "killlarge", probe_killlarge },
     { "behind", probe_behind },
+    { "kernel", probe_kernel },
 };
 
 int main(int argc, char **argv)

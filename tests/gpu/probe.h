@@ -12,6 +12,7 @@ void probe_contexts(const char *arg);
 void probe_held(const char *arg);
 void probe_burst(const char *arg);
 void probe_behind(const char *arg);
+void probe_kernel(const char *arg);
 void probe_error(const char *arg);
 
 /* failures.c */
