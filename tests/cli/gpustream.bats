@@ -329,6 +329,21 @@ dies_while_nccl_keeps_a_thread() { # FAULT NCCL_VERSION KILL_GRACE
     ends 124 3 '^-5: .*timed out: ' ahead -x STANDIN_QUEUE=100
 }
 
+# dt_comm_on_stream(3) warns of this.
+@test "stream: a call times out if the driver loads a kernel behind it, but not if kernels are loaded eagerly" {
+    for path in staging shared; do
+        use_standin 1
+        dtrun --no-tag -np 2 -H localhost:1 -x STANDIN_LAZY=1 -x DTRUN_DEVICE=$path "$DTRUN_BUILD/tests/gpu/probe" kernel 2
+        code_is 124
+        [ "$(grep -c '^-5: .*timed out: ' "$OUT")" = 2 ] || { show; false; }
+        dtrun --no-tag -np 2 -H localhost:1 -x STANDIN_LAZY=1 -x CUDA_MODULE_LOADING=EAGER -x DTRUN_DEVICE=$path \
+            "$DTRUN_BUILD/tests/gpu/probe" kernel
+        code_is 0
+        unset LD_LIBRARY_PATH
+    done
+    clean
+}
+
 @test "a bucket whose thread the driver blocks times out" {
     stream gpustream jam -x DTRUN_DEVICE=staging -x STANDIN_QUEUE=100 --collective-timeout 3
     code_is 124

@@ -74,6 +74,8 @@ void standin_await_locked(struct mark *mark);
 void standin_await_context_locked(CUcontext context);
 /* If STANDIN_STERN is set, waits for all work of the current context. */
 void standin_await_stern(void);
+/* The same, if STANDIN_STERN or STANDIN_LAZY is set: a kernel is loaded. */
+void standin_await_load(void);
 /* Waits while another thread waits for room in a stream's queue. */
 void standin_await_jam_locked(void);
 CUstream standin_new_stream_locked(CUcontext context, CUstream kind, unsigned flags, int priority);

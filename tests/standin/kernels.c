@@ -44,7 +44,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
         return result;
     if (!image)
         return CUDA_ERROR_INVALID_VALUE;
-    standin_await_stern();
+    standin_await_load();
     *module = calloc(1, sizeof(**module));
     (*module)->context = context;
     (*module)->life = context->life;
@@ -104,7 +104,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     result = check_context(module);
     if (result)
         return result;
-    standin_await_stern();
+    standin_await_load();
     kernel = find_kernel(module, name);
     if (!kernel)
         return CUDA_ERROR_NOT_FOUND;

@@ -7,6 +7,8 @@
 #                          every other call of the driver
 #   STANDIN_CONNECTIONS    how many hardware queues the streams that have a priority share; 0: each has its own
 #   STANDIN_STERN          1: calls that wait for the whole device on some drivers do so here
+#   STANDIN_LAZY           1: a thread that loads a kernel waits for the whole device, and every other call of the
+#                          driver waits for that thread; not if CUDA_MODULE_LOADING is EAGER
 #   STANDIN_EXIT_MS        how long the driver takes to end with the process
 #   STANDIN_MEMORY         bytes of a device
 #   STANDIN_LACKS          the number of a CUdevice_attribute that no device has; 92: no device has 32-bit

@@ -13,8 +13,11 @@
  * the order in which it was added. STANDIN_STERN=1 makes calls that make streams, pin memory, load
  * kernels or map memory wait for all work of the context, as some drivers do. With STANDIN_QUEUE=n
  * a stream queues at most n pieces of work. A thread that adds another waits in the driver, and so
- * does every other thread that calls it. */
+ * does every other thread that calls it. With STANDIN_LAZY=1 a thread that loads a kernel waits for
+ * all work of the context, and every other thread that calls the driver waits, too
+ * (meta-pytorch/torchcomms#2334, NVIDIA/nvbench#136), unless CUDA_MODULE_LOADING is EAGER. */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -206,20 +209,30 @@ void standin_await_jam_locked(void)
         pthread_cond_wait(&standin_changed, &standin_mutex);
 }
 
+static void jam_locked(void)
+{
+    dti_queue.jammed = true;
+    dti_queue.by = pthread_self();
+}
+
+static void end_jam_locked(void)
+{
+    if (!dti_queue.jammed)
+        return;
+    dti_queue.jammed = false;
+    pthread_cond_broadcast(&standin_changed);
+}
+
 static void await_room_locked(const struct CUstream_st *stream)
 {
     long most = standin_setting("STANDIN_QUEUE", 0);
 
     standin_await_jam_locked();
     while (most && stream->queued >= most) {
-        dti_queue.jammed = true;
-        dti_queue.by = pthread_self();
+        jam_locked();
         pthread_cond_wait(&standin_changed, &standin_mutex);
     }
-    if (!dti_queue.jammed)
-        return;
-    dti_queue.jammed = false;
-    pthread_cond_broadcast(&standin_changed);
+    end_jam_locked();
 }
 
 /* Work for a capturing stream would join a graph. Graphs are never launched here. */
@@ -360,6 +373,29 @@ void standin_await_stern(void)
         return;
     pthread_mutex_lock(&standin_mutex);
     standin_await_context_locked(context);
+    pthread_mutex_unlock(&standin_mutex);
+}
+
+static bool loads_eagerly(void)
+{
+    const char *mode = getenv("CUDA_MODULE_LOADING");
+
+    return mode && strcmp(mode, "EAGER") == 0;
+}
+
+/* Other threads wait in the driver meanwhile. */
+void standin_await_load(void)
+{
+    CUcontext context;
+
+    standin_await_stern();
+    if (!standin_setting("STANDIN_LAZY", 0) || loads_eagerly() || standin_current(&context))
+        return;
+    pthread_mutex_lock(&standin_mutex);
+    standin_await_jam_locked();
+    jam_locked();
+    standin_await_context_locked(context);
+    end_jam_locked();
     pthread_mutex_unlock(&standin_mutex);
 }
 
