@@ -287,6 +287,23 @@ void probe_contexts(const char *arg)
     printf("= %d\n", own + primary_contexts());
 }
 
+/* The program resets the device. What libdtrun has there is gone then: it must notice, from the
+ * number of memory that it has pinned, although the next context has the same handle. */
+void probe_reset(const char *arg)
+{
+    CUdevice device;
+
+    (void)arg;
+    device_use(0);
+    DRIVE(cuDeviceGet(&device, 0));
+    reduce_ones(of_alloc(), false);
+    DRIVE(cuCtxSetCurrent(NULL));
+    DRIVE(cuDevicePrimaryCtxReset_v2(device));
+    device_use(0);
+    reduce_ones(of_alloc(), false);
+    printf("= ok\n");
+}
+
 /* ---- streams that are held ---- */
 
 /* Calls that hold their stream until they have been made, on one stream after the other. If the

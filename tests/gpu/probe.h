@@ -9,6 +9,7 @@ void probe_has(const char *arg);
 void probe_nccl(const char *arg);
 void probe_kinds(const char *arg);
 void probe_contexts(const char *arg);
+void probe_reset(const char *arg);
 void probe_held(const char *arg);
 void probe_burst(const char *arg);
 void probe_behind(const char *arg);
