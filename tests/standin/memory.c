@@ -10,15 +10,20 @@
  * returns zeros. Both also fail after a fault, as the documentation allows: in a thread of the
  * context, and for memory that is pinned there. Managed memory is memory that the host may touch.
  * Its type is that of the place where it lies, which is the device, or the host with
- * STANDIN_MANAGED_ON_HOST=1. Host and registered memory have the same address on the device. With
- * STANDIN_REGISTERS=0 no memory is registered. */
+ * STANDIN_MANAGED_ON_HOST=1. Host and registered memory have the same address on the device. Memory
+ * that the host may only read, or that is registered in part, cannot be registered. With
+ * STANDIN_REGISTERS=0 no memory is. */
+#include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/standin/driver.h"
+
+enum { FLAGS = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP };
 
 static struct block *dti_blocks;
 static unsigned long long dti_last_id;
@@ -269,6 +274,33 @@ CUresult cuMemFreeHost(void *ptr)
     return release(ptr, 1u << STANDIN_HOST);
 }
 
+/* Whether the host may write to all of the range. */
+static bool is_writable(uintptr_t from, size_t size)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    uintptr_t at = from, begin, end;
+    char line[512], mode[5];
+
+    while (maps && at < from + size && fgets(line, sizeof(line), maps))
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, mode) == 3 && begin <= at &&
+            at < end && mode[1] == 'w')
+            at = end;
+    if (maps)
+        fclose(maps);
+    return at >= from + size;
+}
+
+static bool overlaps_locked(uintptr_t from, size_t size)
+{
+    for (struct block *block = dti_blocks; block; block = block->next) {
+        uintptr_t base = (uintptr_t)block->base;
+
+        if (from < base + block->size && base < from + size)
+            return true;
+    }
+    return false;
+}
+
 CUresult cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
 {
     struct block block = {
@@ -281,18 +313,19 @@ CUresult cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
     };
     CUresult result = begin(&block.context, ptr, size);
 
-    (void)flags;
     standin_await_stern();
     standin_log("pid %d registers %zu bytes", (int)getpid(), size);
     if (!result)
         result = standin_refused(__func__);
     if (!result && !standin_setting("STANDIN_REGISTERS", 1))
         result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (!result && (flags & ~FLAGS || !is_writable((uintptr_t)ptr, size)))
+        result = CUDA_ERROR_INVALID_VALUE;
     if (result)
         return result;
     block.device = block.context->device;
     pthread_mutex_lock(&standin_mutex);
-    if (standin_block_locked((CUdeviceptr)(uintptr_t)ptr, 1))
+    if (overlaps_locked((uintptr_t)ptr, size))
         result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     else
         standin_add_locked(block);

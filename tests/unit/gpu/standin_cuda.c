@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -591,6 +592,28 @@ static void pooled_memory_belongs_to_no_context(void **state)
     OK(cuMemFreeAsync(ptr, dti_gpu.free));
 }
 
+/* Driver API, cuMemHostRegister. */
+static void memory_that_is_read_only_or_registered_is_not_registered(void **state)
+{
+    char *memory = mmap(NULL, 2 * BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2(memory, BYTES, 0));
+    assert_int_equal(mprotect(memory, BYTES, PROT_READ | PROT_WRITE), 0);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2(memory, 2 * BYTES, 0));
+    OK(cuMemHostRegister_v2(memory, BYTES, CU_MEMHOSTREGISTER_PORTABLE));
+    assert_int_equal(mprotect(memory, 2 * BYTES, PROT_READ | PROT_WRITE), 0);
+    FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+          cuMemHostRegister_v2(memory + BYTES / 2, BYTES, 0));
+    OK(cuMemHostUnregister(memory));
+    OK(cuMemHostRegister_v2(memory, 2 * BYTES, 0));
+    FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister_v2(memory + BYTES, 1, 0));
+    FAILS(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(memory + BYTES));
+    OK(cuMemHostUnregister(memory));
+    munmap(memory, 2 * BYTES);
+}
+
 static void words_of_streams_are_not_in_managed_memory(void **state)
 {
     CUdeviceptr ptr;
@@ -780,6 +803,7 @@ int main(int argc, char **argv)
         ON_GPU(kernels_and_events_stay_in_their_context),
         ON_GPU(a_context_that_another_thread_has_destroyed_is_destroyed),
         ON_GPU(pooled_memory_belongs_to_no_context),
+        ON_GPU(memory_that_is_read_only_or_registered_is_not_registered),
         ON_GPU(words_of_streams_are_not_in_managed_memory),
         ON_GPU(created_memory_is_shared_by_descriptor),
         ON_GPU(memory_is_shared_by_ipc_with_other_processes_only),
