@@ -60,11 +60,23 @@ static int place_on_usable(struct dt_rehost *r, struct dt_error *err)
     return 0;
 }
 
+/* Whether the job fits on the hosts that are not lost. */
+static bool fits_with_quarantined(const struct dt_rehost *r, struct dt_error *err)
+{
+    struct dt_plan plan = { 0 };
+    bool fits = plan_on_usable(r, true, &plan, err) == 0;
+
+    dt_plan_free(&plan);
+    return fits;
+}
+
 /* Rather than give up, the job uses hosts that are in quarantine. */
 static int place_anew(struct dt_rehost *r, struct dt_error *err)
 {
     if (place_on_usable(r, err) == 0)
         return 0;
+    if (!fits_with_quarantined(r, err))
+        return -1;
     r->changed |= dt_quarantine_end_all(&r->quarantine);
     return place_on_usable(r, err);
 }
@@ -179,7 +191,7 @@ static bool can_continue_with_all(struct dt_rehost *r)
 
     memcpy(lost, r->lost, n * sizeof *lost);
     use_all_again(r);
-    fits = plan_on_usable(r, true, &plan, &err) == 0;
+    fits = fits_with_quarantined(r, &err);
     dt_plan_free(&plan);
     free(r->lost);
     r->lost = lost;
@@ -471,16 +483,14 @@ uint64_t dt_rehost_left_out_s(const struct dt_rehost *r, size_t host)
 bool dt_rehost_spare(struct dt_rehost *r, size_t host)
 {
     bool was_lost = r->lost[host], fits;
-    struct dt_plan plan = { 0 };
     struct dt_error err = { 0 };
 
     if (r->core->config->on_host_loss != DT_HOST_LOSS_MOVE)
         return false;
     r->lost[host] = true; /* for the plan */
-    fits = plan_on_usable(r, true, &plan, &err) == 0;
+    fits = fits_with_quarantined(r, &err);
     r->lost[host] = was_lost || fits;
     r->back[host] &= !fits;
-    dt_plan_free(&plan);
     return fits;
 }
 
@@ -532,7 +542,7 @@ static void leave_out(struct dt_rehost *r)
 
         if (!out[i])
             continue;
-        r->retried[host] = true;
+        r->lost[host] = true;
         dt_hostlink_close(r->core->links.v[host], "other hosts do not reach it");
         r->core->links.v[host]->told = true;
     }
