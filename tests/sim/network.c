@@ -334,6 +334,7 @@ static void ops_close(void *arg, size_t host)
     c->given_up = true;
     sim_check_closed(w, c);
     sim_check_lost(w, c);
+    sim_rejoin_watch(w);
     sim_conn_hang_up(w, c);
     sim_later(w, sim_between(&w->network, 1, 50) * SIM_MS,
               (struct sim_event){ .act = hung_up, .who = c, .for_engine = true });
@@ -460,10 +461,12 @@ static const char *ops_output_awaits(void *arg, int fd, uint64_t ms)
 static void ops_suspend(void *arg)
 {
     struct sim_world *w = arg;
+    uint64_t ns = sim_between(&w->network, 1, 40000) * SIM_MS;
 
     sim_trace(w, "dtrun is suspended");
     sim_check_suspended(w);
-    sim_stand_still(w, sim_between(&w->network, 1, 40000) * SIM_MS);
+    sim_stand_still(w, ns);
+    sim_oracle_suspended(w, ns);
     w->pausing = false;
     sim_trace(w, "dtrun is continued");
 }

@@ -90,14 +90,26 @@ bool sim_is_exit_grace_over(const struct sim_world *w)
            w->now_ns - x->first_end_ns >= (uint64_t)w->s->exit_grace_s * SIM_S;
 }
 
-/* By now dtrun has had time to act on --exit-grace, unless it has stood still. */
+/* Puts the event off until dtrun has had time to act on what is due. It acts later if it has stood
+ * still. */
+static bool is_early(struct sim_world *w, struct sim_event *e, uint64_t due_ns)
+{
+    uint64_t from_ns = due_ns > w->standing_until ? due_ns : w->standing_until;
+    uint64_t acts_ns = from_ns + GRACE_LATE_MS * SIM_MS;
+
+    if (w->now_ns >= acts_ns)
+        return false;
+    sim_later(w, acts_ns - w->now_ns, *e);
+    return true;
+}
+
 static void expect_exit_grace(struct sim_world *w, struct sim_event *e)
 {
-    uint64_t acts_ns = w->standing_until + GRACE_LATE_MS * SIM_MS;
+    uint64_t due_ns = w->witness.first_end_ns + (uint64_t)w->s->exit_grace_s * SIM_S;
 
-    if (w->now_ns < acts_ns)
-        sim_later(w, acts_ns - w->now_ns, *e);
-    else if (w->witness.generation == e->n && w->witness.norders == 0 && sim_is_exit_grace_over(w))
+    if (w->witness.generation != e->n || is_early(w, e, due_ns))
+        return;
+    if (w->witness.norders == 0 && sim_is_exit_grace_over(w))
         sim_broken(w, "--exit-grace is over, and ranks still run");
 }
 
@@ -127,11 +139,10 @@ void sim_check_warned(struct sim_world *w, const char *line)
 
 static void expect_warning(struct sim_world *w, struct sim_event *e)
 {
-    uint64_t acts_ns = w->standing_until + GRACE_LATE_MS * SIM_MS;
-
-    if (w->now_ns < acts_ns)
-        sim_later(w, acts_ns - w->now_ns, *e);
-    else if (w->witness.generation == e->n && is_to_warn(w))
+    if (w->witness.generation != e->n ||
+        is_early(w, e, w->witness.first_end_ns + WARN_MS * SIM_MS))
+        return;
+    if (is_to_warn(w))
         sim_broken(w, "dtrun does not warn of ranks that still run");
 }
 
@@ -173,11 +184,10 @@ void sim_oracle_missed(struct sim_world *w)
 
 static void expect_missed(struct sim_world *w, struct sim_event *e)
 {
-    uint64_t acts_ns = w->standing_until + GRACE_LATE_MS * SIM_MS;
-
-    if (w->now_ns < acts_ns)
-        sim_later(w, acts_ns - w->now_ns, *e);
-    else if (w->witness.generation == e->n && is_any_missed(w) && is_missed_for_long(w))
+    if (w->witness.generation != e->n || !is_any_missed(w) ||
+        is_early(w, e, w->witness.missed.told_ns + MISSED_MS * SIM_MS))
+        return;
+    if (is_missed_for_long(w))
         sim_broken(w, "ranks of MPI still wait for rank %u", w->witness.missed.rank);
 }
 
@@ -207,6 +217,13 @@ void sim_oracle_mpi_state(struct sim_world *w, const struct dt_msg_mpi_state *m)
     w->known[m->rank].in_mpi = m->inside;
     w->known[m->rank].finalized = !m->inside;
     note_missed(w);
+}
+
+/* Ranks that are stopped keep nobody waiting. */
+void sim_oracle_suspended(struct sim_world *w, uint64_t ns)
+{
+    w->witness.first_end_ns += ns;
+    w->witness.missed.told_ns += ns;
 }
 
 static uint64_t minus_or_zero(uint64_t a, uint64_t b)

@@ -156,8 +156,8 @@ static void check_silent(struct sim_world *w, const char *line)
     for (const struct sim_conn *c = w->conns; c; c = c->next) {
         size_t n = strlen(c->host->name);
 
-        if (c->open && c->agent && w->now_ns - c->heard_ns < SIM_S && awaits_reader(w, c->agent) &&
-            strncmp(line, c->host->name, n) == 0 && line[n] == ' ')
+        if (c->open && !c->lost_ns && c->agent && w->now_ns - c->heard_ns < SIM_S &&
+            awaits_reader(w, c->agent) && strncmp(line, c->host->name, n) == 0 && line[n] == ' ')
             sim_broken(w, "%s is called silent although it waits for a reader", c->host->name);
     }
 }

@@ -114,6 +114,28 @@ static void check_back(struct sim_world *w, struct sim_host *h, bool elsewhere)
     h->out = false;
 }
 
+/* "continuing without h1, h2: ..." */
+static void note_without(struct sim_world *w, const char *line)
+{
+    static const char before[] = "continuing without ";
+    const char *at = strstr(line, before);
+    unsigned i = 0;
+    int n = 0;
+
+    at = at ? at + sizeof before - 1 : "";
+    for (; sscanf(at, "h%u%n", &i, &n) == 1 && i < w->s->hosts; at += strspn(at, ", ")) {
+        w->hosts[i].without = true;
+        at += n;
+    }
+}
+
+/* The host was lost and in quarantine, too, which dtrun does not say of lost hosts. */
+static void end_unsaid(struct sim_host *h)
+{
+    h->without = false;
+    h->exiles++;
+}
+
 void sim_check_quarantine_said(struct sim_world *w, const char *line)
 {
     struct sim_host *out = host_named(w, line, "continuing without ");
@@ -123,13 +145,28 @@ void sim_check_quarantine_said(struct sim_world *w, const char *line)
         sim_broken(w, "dtrun does not say that a host is left for good: %s", line);
     if (out && strstr(line, " s at least"))
         check_out(w, out, line);
-    if (back && (back->out || !back->back))
+    note_without(w, line);
+    if (back && back->without && !back->out)
+        end_unsaid(back);
+    else if (back && (back->out || !back->back))
         check_back(w, back, strstr(line, "since rank ") != NULL);
     if (strstr(line, "no host is left; trying again"))
         w->witness.recalled = w->witness.generation; /* even a host in quarantine may be used */
 }
 
 /* ---- where ranks start ---- */
+
+/* Whether each of the last failures must have begun there; with may: can have begun there. */
+static bool did_all_begin(const struct sim_world *w, const struct sim_host *h, bool may)
+{
+    const struct sim_witness *x = &w->witness;
+
+    for (int i = 0; i < IN_A_ROW; i++) {
+        if (may ? !(x->blamed[i] & bit_of(h)) : x->blamed[i] != bit_of(h))
+            return false;
+    }
+    return true;
+}
 
 void sim_check_quarantine_over(struct sim_world *w)
 {
@@ -146,18 +183,13 @@ void sim_check_quarantine_over(struct sim_world *w)
     x->program_at_fault &= x->restarts.fruitless > 1;
     memmove(&x->blamed[1], &x->blamed[0], (IN_A_ROW - 1) * sizeof *x->blamed);
     x->blamed[0] = sim_oracle_blamed(w);
-}
+    for (uint32_t i = 0; i < w->s->hosts; i++) {
+        const struct sim_host *h = &w->hosts[i];
 
-/* Whether each of the last failures must have begun there; with may: can have begun there. */
-static bool did_all_begin(const struct sim_world *w, const struct sim_host *h, bool may)
-{
-    const struct sim_witness *x = &w->witness;
-
-    for (int i = 0; i < IN_A_ROW; i++) {
-        if (may ? !(x->blamed[i] & bit_of(h)) : x->blamed[i] != bit_of(h))
-            return false;
+        /* dtrun does not say that a lost host is in quarantine, nor that its rank fails elsewhere,
+         * too */
+        x->program_at_fault |= (h->lost || h->left) && did_all_begin(w, h, true);
     }
-    return true;
 }
 
 void sim_check_quarantine_kept(struct sim_world *w, struct sim_host *h)

@@ -7,7 +7,11 @@
 #include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
-enum { LONGEST_S = 3600, LATE_MS = 150 };
+enum {
+    LONGEST_S = 3600,
+    LATE_MS = 150,
+    DECISION_S = 11, /* in which dtrun learns that nothing has failed after all */
+};
 
 /* All ranks run, and nothing is about to end them. */
 static bool is_calm(const struct sim_world *w)
@@ -43,14 +47,43 @@ static bool is_fanout_used(const struct sim_world *w)
     return connecting >= (uint32_t)w->s->fanout;
 }
 
+/* Whether the job needs none of this host's slots, so that dtrun may not have tried it again. */
+static bool is_spare(const struct sim_world *w, const struct sim_host *h)
+{
+    uint32_t slots = 0;
+
+    for (uint32_t i = 0; i < h->index; i++) {
+        if (w->hosts[i].generation == w->witness.generation)
+            slots += (uint32_t)w->s->slots[i % SIM_HOSTS_MAX];
+    }
+    return slots >= w->s->np;
+}
+
+/* Since when dtrun can have waited for this host, at the latest. It does not while it asks agents
+ * whether anything has failed. */
+static uint64_t waits_since(const struct sim_world *w, const struct sim_host *h)
+{
+    const struct sim_witness *x = &w->witness;
+    uint64_t ns = w->standing_until > x->all_run_ns ? w->standing_until : x->all_run_ns;
+
+    for (const struct sim_conn *c = w->conns; c; c = c->next) {
+        uint64_t decided_ns = c->queried_ns + DECISION_S * SIM_S + wait_ns(w, h->waits);
+
+        if (c->queried_ns > h->conn->opened_ns && decided_ns > ns)
+            ns = decided_ns;
+    }
+    return ns;
+}
+
 static void expect_try(struct sim_world *w, struct sim_event *e)
 {
     const struct sim_host *h = &w->hosts[e->n];
-    uint64_t since_ns = w->standing_until;
+    uint64_t since_ns;
 
-    since_ns = since_ns > w->witness.all_run_ns ? since_ns : w->witness.all_run_ns;
-    if (!is_calm(w) || !h->waiting || h->conn->opened != e->epoch || is_fanout_used(w))
+    if (!is_calm(w) || !h->waiting || h->conn->opened != e->epoch || is_fanout_used(w) ||
+        is_spare(w, h))
         return;
+    since_ns = waits_since(w, h);
     if (w->now_ns < since_ns + LATE_MS * SIM_MS)
         sim_later(w, since_ns + LATE_MS * SIM_MS - w->now_ns, *e);
     else
@@ -153,6 +186,7 @@ void sim_check_back_said(struct sim_world *w, const char *line)
         return;
     }
     h->out = left_out != NULL; /* what dtrun does not say of hosts that are lost */
+    h->exiles += h->out;
     if (left_out) {
         unsigned long long seconds = 0;
 
@@ -238,6 +272,7 @@ bool sim_rejoin_is_late(struct sim_world *w)
     struct sim_witness *x = &w->witness;
 
     x->orders_before = x->norders;
+    x->late_in = x->generation;
     for (uint32_t i = 0; i < w->s->hosts && x->generation && x->went != x->generation; i++)
         x->late |= may_be_late(w, &w->hosts[i]);
     return x->late;
@@ -276,7 +311,7 @@ void sim_check_late_handled(struct sim_world *w)
             sim_is_room_elsewhere(w, h))
             sim_broken(w, "%s is back and late, and the job ends", h->name);
     }
-    if (x->late && !ends && !x->cut_off)
+    if (x->late && !x->norders && !x->cut_off && !x->ncauses && x->late_in == x->generation)
         sim_broken(w, "hosts are late, and the job neither ends nor leaves them");
     x->late = false;
 }

@@ -108,6 +108,8 @@ static void expect_last(struct sim_world *w, struct sim_event *e)
 /* Once dtrun has dropped output, agents may need more time to report. */
 static void expect_end(struct sim_world *w, struct sim_event *e)
 {
+    if (is_early(w, e))
+        return;
     if (sim_has_dropped(w))
         expect(w, PATIENCE_MS + CUT_MS + LATE_MS, expect_last);
     else

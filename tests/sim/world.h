@@ -154,7 +154,8 @@ struct sim_host {
     uint32_t fences;     /* dtrun has got so many of its FENCEs there */
     bool apart;          /* in that generation, some host and this one could not reach each other */
     int spawn_code;
-    bool out; /* in quarantine until then */
+    bool without; /* dtrun has said that the job continues without it */
+    bool out;     /* in quarantine until then */
     uint64_t out_until_ns;
     uint32_t exiles; /* how often it has been there, at most */
 };
@@ -343,6 +344,7 @@ struct sim_witness {
     bool world_failed;     /* calls on DT_WORLD have failed for good */
     bool other_failed;     /* calls on the other communicator have failed for good */
     size_t orders_before;  /* when --start-timeout was over */
+    uint32_t late_in;      /* the generation then */
     bool late;             /* ... and a host that is back may not be ready */
     bool ignored;          /* a rank has exited with 0 without having freed that communicator */
 };
@@ -680,6 +682,7 @@ void sim_oracle_mpi_state(struct sim_world *w, const struct dt_msg_mpi_state *m)
 void sim_check_warned(struct sim_world *w, const char *line);
 /* DT_TIMER_MISSED is over: ranks of MPI that are absent have failed. */
 void sim_oracle_missed(struct sim_world *w);
+void sim_oracle_suspended(struct sim_world *w, uint64_t ns); /* for so long */
 /* Whether --exit-grace is over while ranks still run and nothing else ends them. */
 bool sim_is_exit_grace_over(const struct sim_world *w);
 /* The set of hosts where the failure that was decided on may have begun. */
