@@ -99,7 +99,7 @@ static void print(const char *path, const struct dt_streams_config *config)
     dt_streams_eof(s, 0, STDOUT_FILENO);
     engine.in_action = false;
     while (!engine.drained && !engine.failed) {
-        engine.forgotten |= !dt_streams_awaits(s, 0);
+        engine.forgotten |= !dt_streams_awaits(s, STDOUT_FILENO, 0);
         uv_run(&loop, UV_RUN_ONCE);
     }
     dt_streams_close(s);

@@ -147,11 +147,11 @@ static void suspend(void *arg)
     w->now_ns += w->away_ns;
 }
 
-static const char *output_awaits(void *arg, uint64_t ms)
+static const char *output_awaits(void *arg, int fd, uint64_t ms)
 {
     struct world *w = arg;
 
-    return w->unread_ms >= ms ? w->awaits : NULL;
+    return fd == STDOUT_FILENO && w->unread_ms >= ms ? w->awaits : NULL;
 }
 
 static void stdin_credit(void *arg, size_t n)
@@ -1025,7 +1025,8 @@ static void a_job_told_to_stop_drops_output_only_once_its_reader_is_stuck(void *
     assert_int_equal(w.nsent[0] + w.nsent[1], 0);
     w.unread_ms = 2000;
     dt_job_timer(w.job, DT_TIMER_READER);
-    assert_non_null(strstr(w.said, "the last output was not read within 2 s and is dropped"));
+    assert_non_null(strstr(w.said, "the last output on standard output was not read "
+                                   "within 2 s and is dropped"));
     assert_last_sent(&w, 0, DT_MSG_CREDIT);
     assert_last_sent(&w, 1, DT_MSG_CREDIT);
     dt_job_timer(w.job, DT_TIMER_READER);
