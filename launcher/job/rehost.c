@@ -105,6 +105,20 @@ static void add_name(const struct dt_rehost *r, struct dt_strbuf *names, size_t 
     add_names(names, dt_core_host_name(r->core, host));
 }
 
+static void drop(struct dt_rehost *r, size_t host, struct dt_strbuf *names)
+{
+    if (!r->moved[host])
+        r->moved[host] = DT_REHOST_MOVED;
+    add_name(r, names, host);
+}
+
+/* The user has just been told which hosts the job has moved from. */
+static void note_told(struct dt_rehost *r)
+{
+    for (size_t i = 0; i < r->core->config->hosts->n; i++)
+        r->moved[i] = r->moved[i] ? DT_REHOST_TOLD : DT_REHOST_USED;
+}
+
 /* Marks the plan's hosts that did not come back as lost, and names these and those that were given
  * up before. */
 static void drop_missing(struct dt_rehost *r, struct dt_strbuf *names)
@@ -116,7 +130,7 @@ static void drop_missing(struct dt_rehost *r, struct dt_strbuf *names)
         if (h->phase != DT_HOST_CLOSED && !r->lost[host])
             continue;
         r->lost[host] = true;
-        add_name(r, names, host);
+        drop(r, host, names);
     }
 }
 
@@ -131,7 +145,7 @@ static void drop_duplicate_host(struct dt_rehost *r, struct dt_strbuf *names)
     dt_say("%s and %s are one machine", dt_core_host_name(r->core, one),
            dt_core_host_name(r->core, other));
     r->lost[other] = true;
-    add_name(r, names, other);
+    drop(r, other, names);
 }
 
 /* Returns the names of the plan's hosts that the job cannot use, or NULL if it can use all. */
@@ -282,9 +296,11 @@ static bool await_hosts(struct dt_rehost *r, const char *lost, const char *why,
     if (dt_core_now(r->core) >= until_ns || !can_continue_with_all(r))
         return false;
     say_reasons(reasons, !r->outage);
-    if (!r->outage)
+    if (!r->outage) {
         dt_say("%s cannot be used now, and %s; trying again for %d minutes", lost, why,
                OUTAGE_S / 60);
+        note_told(r);
+    }
     r->outage = true;
     dt_timers_set(&r->core->timers, DT_TIMER_OUTAGE, OUTAGE_PAUSE_S * 1000);
     return true;
@@ -312,11 +328,12 @@ static void give_up(struct dt_rehost *r, const char *lost, const char *why,
     dt_core_end(r->core, DT_EV_FAILED, DT_EXIT_LAUNCH, dt_xasprintf("%s lost: %s", lost, why));
 }
 
-static void say_moved_from(const struct dt_rehost *r, const char *lost)
+static void say_moved_from(struct dt_rehost *r, const char *lost)
 {
     char *how = dt_xasprintf("without %s", lost);
 
     say_moved(r, how);
+    note_told(r);
     free(how);
 }
 
@@ -387,6 +404,8 @@ static void tell_news(struct dt_rehost *r, size_t host)
     dt_history_note_host(r->history, host, r->quarantine.hosts[host].out, r->core->generation + 1);
     if (how)
         say_moved(r, how);
+    if (how && !r->quarantine.hosts[host].out)
+        r->moved[host] = DT_REHOST_USED;
     free(how);
 }
 
@@ -396,11 +415,17 @@ static void tell_back(struct dt_rehost *r)
     struct dt_strbuf names = { 0 };
     char *how;
 
-    for (size_t i = 0; i < r->core->config->hosts->n; i++) {
-        if (r->back[i] && !r->lost[i] && r->quarantine.hosts[i].news == DT_QUARANTINE_NOTHING &&
-            dt_plan_node_on(&r->core->plan, i))
-            add_name(r, &names, i);
-        r->back[i] = false;
+    for (size_t i = 0; i < r->core->plan.nnodes; i++) {
+        size_t host = r->core->plan.nodes[i].host;
+        const struct dt_hostlink *h = r->core->links.v[host];
+
+        if (!r->moved[host] || !h || h->phase != DT_HOST_IDLE)
+            continue;
+        if (r->moved[host] == DT_REHOST_TOLD &&
+            r->quarantine.hosts[host].news == DT_QUARANTINE_NOTHING)
+            add_name(r, &names, host);
+        r->moved[host] = DT_REHOST_USED;
+        dt_history_note_host(r->history, host, false, r->core->generation + 1);
     }
     if (names.len) {
         how = dt_xasprintf("with %s again", names.data);
@@ -460,13 +485,12 @@ void dt_rehost_reconnect(struct dt_rehost *r)
 void dt_rehost_lose(struct dt_rehost *r, size_t host)
 {
     r->lost[host] = true;
-    r->back[host] = false;
 }
 
 void dt_rehost_take_back(struct dt_rehost *r, size_t host)
 {
     r->lost[host] = false;
-    r->back[host] = r->changed = true;
+    r->changed = true;
     dt_history_note_host(r->history, host, r->quarantine.hosts[host].out, r->core->generation + 1);
 }
 
@@ -490,7 +514,6 @@ bool dt_rehost_spare(struct dt_rehost *r, size_t host)
     r->lost[host] = true; /* for the plan */
     fits = fits_with_quarantined(r, &err);
     r->lost[host] = was_lost || fits;
-    r->back[host] &= !fits;
     return fits;
 }
 
@@ -505,6 +528,7 @@ bool dt_rehost_place(struct dt_rehost *r)
 
         if (!missing && !r->changed) {
             tell_outage_over(r);
+            tell_back(r);
             return true;
         }
         if (missing)
@@ -566,7 +590,7 @@ void dt_rehost_init(struct dt_rehost *r, struct dt_core *core, const struct dt_n
     *r = (struct dt_rehost){ .core = core, .network = network, .history = history };
     dt_quarantine_init(&r->quarantine, hosts);
     r->lost = dt_xcalloc(hosts, sizeof *r->lost);
-    r->back = dt_xcalloc(hosts, sizeof *r->back);
+    r->moved = dt_xcalloc(hosts, sizeof *r->moved);
     r->retried = dt_xcalloc(hosts, sizeof *r->retried);
 }
 
@@ -574,7 +598,7 @@ void dt_rehost_free(struct dt_rehost *r)
 {
     dt_quarantine_free(&r->quarantine);
     free(r->lost);
-    free(r->back);
+    free(r->moved);
     free(r->retried);
     dt_strbuf_free(&r->without);
 }

@@ -8,18 +8,21 @@
 #include "launcher/job/state/history.h"
 #include "launcher/job/state/quarantine.h"
 
+/* Whether the job has moved from a host, and not back yet, and whether the user was told so. */
+enum dt_rehost_moved { DT_REHOST_USED, DT_REHOST_MOVED, DT_REHOST_TOLD };
+
 struct dt_rehost {
     struct dt_core *core;
     const struct dt_network *network;
     struct dt_history *history; /* is told which hosts the job leaves out */
     struct dt_quarantine quarantine;
-    bool changed;             /* ranks must be placed anew although no host is missing */
-    bool *lost;               /* by host: it is not used any more, unless no others have room */
-    bool *back;               /* by host: it came back since ranks were last placed */
-    bool *retried;            /* by host: a fresh connection was tried in this recovery */
-    bool outage;              /* in this recovery the job has to wait for lost hosts */
-    struct dt_strbuf without; /* names of hosts that it has moved from since it tried again */
-    uint64_t began_ns;        /* when this recovery began */
+    bool changed;                /* ranks must be placed anew although no host is missing */
+    bool *lost;                  /* by host: it is not used any more, unless no others have room */
+    enum dt_rehost_moved *moved; /* by host */
+    bool *retried;               /* by host: a fresh connection was tried in this recovery */
+    bool outage;                 /* in this recovery the job has to wait for lost hosts */
+    struct dt_strbuf without;    /* names of hosts that it has moved from since it tried again */
+    uint64_t began_ns;           /* when this recovery began */
 };
 
 /* network and history must outlive it. */

@@ -30,7 +30,7 @@ void dt_timers_shorten(struct dt_timers *t, enum dt_job_timer timer, uint64_t ms
 
 void dt_timers_delay(struct dt_timers *t, enum dt_job_timer timer, uint64_t ns)
 {
-    uint64_t due_ns = t->due_ns[timer] + ns, now_ns = dt_timers_now_ns(t);
+    uint64_t due_ns = t->due_ns[timer] - 1 + ns, now_ns = dt_timers_now_ns(t);
 
     if (t->due_ns[timer])
         dt_timers_set(t, timer, due_ns > now_ns ? (due_ns - now_ns + 999999) / 1000000 : 0);
