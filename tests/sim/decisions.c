@@ -62,7 +62,7 @@ void sim_check_decided(struct sim_world *w)
 {
     const struct sim_witness *x = &w->witness;
     uint64_t answered_ns = 0;
-    bool any = false, wait;
+    bool any = false, late = false, wait;
 
     if (x->norders || x->cut_off || w->pausing || x->graceful || sim_has_refusal(x) ||
         x->decided_causes == 0)
@@ -73,13 +73,14 @@ void sim_check_decided(struct sim_world *w)
         if (!has_ranks(w, c))
             continue;
         any = true;
+        late |= c->answered != c->queried;
         if (c->answered != c->queried && w->now_ns - c->awaited_ns < ANSWER_MS * SIM_MS)
             sim_broken(w, "dtrun decides although %s has not answered", c->host->name);
         if (c->answered_ns > answered_ns)
             answered_ns = c->answered_ns;
     }
     wait = are_all_unsure(x) || (is_any_leaving(w) && !sim_oracle_allows(w, true));
-    if (w->standing_until >= answered_ns) /* so that its time for answers may be over */
+    if (late || w->standing_until >= answered_ns) /* its time for answers may be over */
         return;
     if (any && wait && w->now_ns - answered_ns < EXPLAIN_MS * SIM_MS)
         sim_broken(w, "dtrun decides %" PRIu64 " ms after the last answer",

@@ -54,8 +54,8 @@ void sim_check_fence(struct sim_world *w, uint64_t until_ns)
 }
 
 /* A host whose connection has ended is left out only after a new connection has failed, or because
- * failures keep beginning there. When dtrun tries lost hosts again, those that it does not need
- * have another chance later. */
+ * failures keep beginning there. Hosts that dtrun does not need it neither names nor loses, also if
+ * they were lost before it tried all again. */
 static void check_left_out(struct sim_world *w)
 {
     const struct sim_witness *x = &w->witness;
@@ -63,9 +63,9 @@ static void check_left_out(struct sim_world *w)
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         struct sim_host *h = &w->hosts[i];
 
-        if (!h->conn || h->conn->open || h->lost || h->left || h->conn->opened < x->retried)
+        if (!h->conn || h->conn->open || h->lost || h->left || h->out || h->without <= x->retried)
             continue;
-        h->lost = h->conn->opened > x->decided;
+        h->lost = x->outage || h->conn->opened > x->decided;
         if (!h->lost && h->generation == x->generation && !x->restarts.barren)
             sim_broken(w, "%s is left out, and no new connection was tried", h->name);
     }

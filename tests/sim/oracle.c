@@ -91,11 +91,12 @@ bool sim_is_exit_grace_over(const struct sim_world *w)
 }
 
 /* Puts the event off until dtrun has had time to act on what is due. It acts later if it has stood
- * still. */
+ * still, or if ranks are still being started. */
 static bool is_early(struct sim_world *w, struct sim_event *e, uint64_t due_ns)
 {
+    uint64_t all_run_ns = w->witness.all_run_ns;
     uint64_t from_ns = due_ns > w->standing_until ? due_ns : w->standing_until;
-    uint64_t acts_ns = from_ns + GRACE_LATE_MS * SIM_MS;
+    uint64_t acts_ns = (from_ns > all_run_ns ? from_ns : all_run_ns) + GRACE_LATE_MS * SIM_MS;
 
     if (w->now_ns >= acts_ns)
         return false;
@@ -139,8 +140,7 @@ void sim_check_warned(struct sim_world *w, const char *line)
 
 static void expect_warning(struct sim_world *w, struct sim_event *e)
 {
-    if (w->witness.generation != e->n ||
-        is_early(w, e, w->witness.first_end_ns + WARN_MS * SIM_MS))
+    if (w->witness.generation != e->n || is_early(w, e, w->witness.first_end_ns + WARN_MS * SIM_MS))
         return;
     if (is_to_warn(w))
         sim_broken(w, "dtrun does not warn of ranks that still run");

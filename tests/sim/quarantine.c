@@ -45,16 +45,6 @@ static uint64_t bit_of(const struct sim_host *h)
     return UINT64_C(1) << h->index % 64;
 }
 
-static struct sim_host *host_named(struct sim_world *w, const char *line, const char *before)
-{
-    const char *name = strstr(line, before);
-    unsigned i = 0;
-
-    if (!name || sscanf(name + strlen(before), "h%u", &i) != 1 || i >= w->s->hosts)
-        return NULL;
-    return &w->hosts[i];
-}
-
 static bool is_to_blame(const struct sim_world *w, const struct sim_host *h)
 {
     const struct sim_witness *x = &w->witness;
@@ -100,8 +90,6 @@ static void check_back(struct sim_world *w, struct sim_host *h, bool elsewhere)
 {
     struct sim_witness *x = &w->witness;
 
-    if (!h->out)
-        sim_broken(w, "%s is used again, and was not left out", h->name);
     if (elsewhere && !(sim_oracle_blamed(w) & ~bit_of(h)))
         sim_broken(w, "%s is used again, and nothing has failed elsewhere", h->name);
     if (!elsewhere && x->decided_ns < h->out_until_ns && x->recalled != x->generation &&
@@ -114,42 +102,54 @@ static void check_back(struct sim_world *w, struct sim_host *h, bool elsewhere)
     h->out = false;
 }
 
-/* "continuing without h1, h2: ..." */
-static void note_without(struct sim_world *w, const char *line)
+/* dtrun moves ranks to the host again. */
+static void check_with(struct sim_world *w, struct sim_host *h, const char *line)
 {
-    static const char before[] = "continuing without ";
-    const char *at = strstr(line, before);
+    if (h->left)
+        sim_broken(w, "dtrun does not say that a host is left for good: %s", line);
+    if (!h->out && !h->without && !w->witness.outage)
+        sim_broken(w, "%s is used again, and was not left out", h->name);
+    if (h->out)
+        check_back(w, h, strstr(line, "since rank ") != NULL);
+    h->without = 0;
+}
+
+static void check_without(struct sim_world *w, struct sim_host *h, const char *line)
+{
+    bool out = strstr(line, " s at least");
+
+    if (out && h->left)
+        sim_broken(w, "dtrun does not say that a host is left for good: %s", line);
+    if (out)
+        check_out(w, h, line);
+    else
+        h->out = false; /* it was tried, so its time was over */
+    h->without = ++w->witness.count;
+}
+
+/* Calls check for each host named after these words: "h1, h2". */
+static void check_named(struct sim_world *w, const char *line, const char *words,
+                        void (*check)(struct sim_world *, struct sim_host *, const char *))
+{
+    const char *at = strstr(line, words);
     unsigned i = 0;
     int n = 0;
 
-    at = at ? at + sizeof before - 1 : "";
+    at = at ? at + strlen(words) : "";
     for (; sscanf(at, "h%u%n", &i, &n) == 1 && i < w->s->hosts; at += strspn(at, ", ")) {
-        w->hosts[i].without = true;
+        check(w, &w->hosts[i], line);
         at += n;
     }
 }
 
-/* The host was lost and in quarantine, too, which dtrun does not say of lost hosts. */
-static void end_unsaid(struct sim_host *h)
-{
-    h->without = false;
-    h->exiles++;
-}
-
 void sim_check_quarantine_said(struct sim_world *w, const char *line)
 {
-    struct sim_host *out = host_named(w, line, "continuing without ");
-    struct sim_host *back = host_named(w, line, "continuing with ");
-
-    if ((out && out->left && strstr(line, " s at least")) || (back && back->left))
-        sim_broken(w, "dtrun does not say that a host is left for good: %s", line);
-    if (out && strstr(line, " s at least"))
-        check_out(w, out, line);
-    note_without(w, line);
-    if (back && back->without && !back->out)
-        end_unsaid(back);
-    else if (back && (back->out || !back->back))
-        check_back(w, back, strstr(line, "since rank ") != NULL);
+    check_named(w, line, "continuing without ", check_without);
+    check_named(w, line, "continuing with ", check_with);
+    if (strstr(line, " cannot be used now, and ")) {
+        check_named(w, line, "dtrun: ", check_without);
+        w->witness.outage = true;
+    }
     if (strstr(line, "no host is left; trying again"))
         w->witness.recalled = w->witness.generation; /* even a host in quarantine may be used */
 }
@@ -168,6 +168,12 @@ static bool did_all_begin(const struct sim_world *w, const struct sim_host *h, b
     return true;
 }
 
+/* Whether the host may have been left out after the last failure. */
+static bool may_go(const struct sim_world *w, const struct sim_host *h)
+{
+    return did_all_begin(w, h, true) || (h->exiles > 0 && (w->witness.blamed[0] & bit_of(h)));
+}
+
 void sim_check_quarantine_over(struct sim_world *w)
 {
     struct sim_witness *x = &w->witness;
@@ -184,11 +190,12 @@ void sim_check_quarantine_over(struct sim_world *w)
     memmove(&x->blamed[1], &x->blamed[0], (IN_A_ROW - 1) * sizeof *x->blamed);
     x->blamed[0] = sim_oracle_blamed(w);
     for (uint32_t i = 0; i < w->s->hosts; i++) {
-        const struct sim_host *h = &w->hosts[i];
-
         /* dtrun does not say that a lost host is in quarantine, nor that its rank fails elsewhere,
          * too */
-        x->program_at_fault |= (h->lost || h->left) && did_all_begin(w, h, true);
+        if (!w->hosts[i].lost && !w->hosts[i].left)
+            continue;
+        x->program_at_fault |= did_all_begin(w, &w->hosts[i], true);
+        w->hosts[i].exiles += may_go(w, &w->hosts[i]);
     }
 }
 
@@ -203,4 +210,6 @@ void sim_check_quarantine_kept(struct sim_world *w, struct sim_host *h)
         sim_broken(w, "%s gets ranks, and the last %d failures began there", h->name, IN_A_ROW);
     /* It may have been left out and used again at once, because there was no other. */
     h->exiles += did_all_begin(w, h, true);
+    if (h->without)
+        sim_broken(w, "%s gets ranks, and dtrun has not said that it is used again", h->name);
 }

@@ -200,7 +200,7 @@ void sim_expect_away_said(struct sim_world *w)
     for (uint32_t i = 0; i < w->s->hosts; i++) {
         struct sim_host *h = &w->hosts[i];
 
-        h->away = h->conn && !sim_is_connected(h) && !h->taken && (h->lost || h->left);
+        h->away = h->conn && !sim_is_connected(h) && !h->taken && (h->lost || h->left || h->second);
     }
 }
 
@@ -255,8 +255,10 @@ void sim_rejoin_runs(struct sim_world *w, struct sim_conn *c)
     struct sim_witness *x = &w->witness;
 
     c->aside = c->host->back = false;
-    if (x->running == x->nodes)
-        x->all_run_ns = w->now_ns;
+    if (x->running != x->nodes)
+        return;
+    x->all_run_ns = w->now_ns;
+    x->outage = false;
 }
 
 /* ---- when it is late ---- */

@@ -55,6 +55,22 @@ caught() {
 @test "the simulator catches a restart that says of a host that is connected that it is not back" {
     caught "a restart says of a host that is connected that it is not back" --seeds 20000
 }
+@test "the simulator catches hosts in quarantine that are used in vain" {
+    caught "hosts in quarantine are used, and that does not help" --from 11061673
+}
+@test "the simulator catches a host that others do not reach and that counts as usable" {
+    caught "a host that others do not reach counts as usable" --from 11125302
+}
+@test "the simulator catches a dtrun that uses a host again after an outage and does not say so" {
+    caught "a host is used again after an outage, and dtrun does not say so"
+}
+@test "the simulator catches a dtrun that says each time that it tries again that a host is used again" {
+    caught "dtrun says each time that it tries again that a host is used again"
+}
+@test "the simulator catches a report that leaves a host out to the end although it is used again" {
+    caught "a host that is used again is left out to the end" --from 11363160
+}
+@test "the simulator catches a timer that is early after Ctrl-Z" { caught "a timer that is delayed is early" --from 11115835; }
 @test "the simulator catches a host that is back and gets no ranks" {
     caught "a host that is back gets no ranks"
 }

@@ -154,8 +154,8 @@ struct sim_host {
     uint32_t fences;     /* dtrun has got so many of its FENCEs there */
     bool apart;          /* in that generation, some host and this one could not reach each other */
     int spawn_code;
-    bool without; /* dtrun has said that the job continues without it */
-    bool out;     /* in quarantine until then */
+    uint64_t without; /* when dtrun said that the job continues without it, or waits; 0: not so */
+    bool out;         /* in quarantine until then */
     uint64_t out_until_ns;
     uint32_t exiles; /* how often it has been there, at most */
 };
@@ -301,8 +301,7 @@ struct sim_witness {
     uint64_t all_run_ns;      /* when dtrun learnt that all of them do */
     uint32_t nodes;           /* hosts that were sent START */
     struct sim_reach reach;
-    bool cut_off;     /* before ranks run, the job must leave out stuck or unreachable hosts */
-    uint64_t retried; /* when dtrun last tried lost hosts again */
+    bool cut_off; /* before ranks run, the job must leave out stuck or unreachable hosts */
     uint64_t decided, decided_ns; /* when the engine first ended ranks after the last START */
     bool warned;                  /* dtrun has warned of ranks that still run */
     bool restarting;              /* dtrun has said that it restarts the ranks */
@@ -337,6 +336,8 @@ struct sim_witness {
     struct dt_msg_output_quiet quiet; /* dtrun is being told of it, unless fd is 0 */
     uint64_t blamed[3];    /* sets of hosts where the last failures may have begun, newest first */
     uint32_t recalled;     /* the generation after which hosts had to be used again too early */
+    uint64_t retried;      /* when dtrun last tried lost hosts again */
+    bool outage;           /* dtrun has waited for lost hosts since all ranks ran */
     bool program_at_fault; /* a rank fails wherever it runs, so no host is left out */
     bool said_behind;      /* dtrun has said that the ranks do not find the newest checkpoint */
     bool told_calls;       /* last calls of this generation have come */
