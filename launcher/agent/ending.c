@@ -188,12 +188,6 @@ static void signal_first(struct dt_generation *g, uint32_t n, int signo)
     dt_proclist_free(&all);
 }
 
-/* A stopped process would handle a signal only after it continues. */
-static void continue_all(struct dt_generation *g)
-{
-    signal_first(g, g->config.numbers.n, SIGCONT);
-}
-
 void dt_ending_kill(struct dt_generation *g)
 {
     g->stopped_at_once = true;
@@ -287,19 +281,6 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
         end_process(g, i, info);
 }
 
-/* SIGUSR1 and SIGUSR2 are meant for ranks. They would kill auxiliaries, which run a framework's
- * code. */
-void dt_generation_signal(struct dt_generation *g, int signo)
-{
-    bool user_defined = signo == SIGUSR1 || signo == SIGUSR2;
-
-    signal_first(g, user_defined ? g->start.ranks.n : g->config.numbers.n, signo);
-    if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
-        continue_all(g);
-    if (signo == SIGCONT && g->sock)
-        dt_ranksock_reset_waits(g->sock);
-}
-
 static void on_grace_over(uv_timer_t *timer)
 {
     dt_ending_kill(timer->data);
@@ -350,25 +331,80 @@ static void on_dump_round(uv_timer_t *timer)
         uv_timer_start(timer, on_dump_round, DUMP_ROUND_MS, 0);
 }
 
+static void set_grace_ends(struct dt_generation *g, uint64_t ends_ns, uint64_t leave_by_ns)
+{
+    g->grace_ends_ns = ends_ns;
+    g->leave_by_ns = leave_by_ns;
+    if (g->sock)
+        dt_ranksock_leave_by(g->sock, leave_by_ns);
+}
+
 /* A rank that is stuck leaves in the last quarter of the grace, so that it can still say why. */
 static void set_grace(struct dt_generation *g, uint64_t grace_ns)
 {
     uint64_t ends_ns = dt_now_ns() + grace_ns;
 
-    if (g->grace_ends_ns && ends_ns >= g->grace_ends_ns)
+    if (!g->grace_ends_ns || ends_ns < g->grace_ends_ns)
+        set_grace_ends(g, ends_ns, ends_ns - grace_ns / 4);
+}
+
+static bool has_grace(const struct dt_generation *g)
+{
+    return g->grace_ends_ns && !g->stopped_at_once && g->phase == DT_GENERATION_RUNNING;
+}
+
+/* Ranks that are stopped for Ctrl-Z cannot save, so their grace does not run. */
+static void hold_grace(struct dt_generation *g)
+{
+    if (!g->held_ns)
+        g->held_ns = dt_now_ns();
+    if (has_grace(g))
+        uv_timer_stop(&g->timer);
+}
+
+static void continue_grace(struct dt_generation *g)
+{
+    uint64_t ns = g->held_ns ? dt_now_ns() - g->held_ns : 0;
+
+    g->held_ns = 0;
+    if (!ns || !has_grace(g))
         return;
-    g->grace_ends_ns = ends_ns;
+    set_grace_ends(g, g->grace_ends_ns + ns, g->leave_by_ns + ns);
+    on_dump_round(&g->timer);
+}
+
+/* A stopped process would handle a signal only after it continues. */
+static void continue_all(struct dt_generation *g)
+{
+    signal_first(g, g->config.numbers.n, SIGCONT);
+    continue_grace(g);
+}
+
+/* SIGUSR1 and SIGUSR2 are meant for ranks. They would kill auxiliaries, which run a framework's
+ * code. */
+void dt_generation_signal(struct dt_generation *g, int signo)
+{
+    bool user_defined = signo == SIGUSR1 || signo == SIGUSR2;
+
+    signal_first(g, user_defined ? g->start.ranks.n : g->config.numbers.n, signo);
+    if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
+        continue_all(g);
+    if (signo == SIGSTOP)
+        hold_grace(g);
+    if (signo != SIGCONT)
+        return;
+    continue_grace(g);
     if (g->sock)
-        dt_ranksock_leave_by(g->sock, ends_ns - grace_ns / 4);
+        dt_ranksock_reset_waits(g->sock);
 }
 
 /* If the launcher first restarts the job and is then told to end it, it sends STOP twice. The
  * second one does not interrupt ranks that are saving. */
 void dt_ending_grace(struct dt_generation *g, uint32_t grace_ms, bool had_term)
 {
+    continue_all(g);
     set_grace(g, grace_ms * 1000000ull);
     for (uint32_t i = 0; i < g->config.numbers.n; i++)
         g->processes[i].asked |= had_term;
-    continue_all(g);
     on_dump_round(&g->timer);
 }

@@ -68,7 +68,9 @@ struct dt_generation {
     bool stopped_at_once;                /* STOP had no grace period, or it is over */
     struct dt_msg_spawn_failed *failure; /* why no rank runs, or NULL */
     uv_timer_t timer;                    /* the end of the grace period, or the next round */
-    uint64_t grace_ends_ns;
+    uint64_t grace_ends_ns;              /* 0: there was no grace period */
+    uint64_t leave_by_ns;                /* when stuck ranks leave, within the grace period */
+    uint64_t held_ns;                    /* when the ranks were stopped for Ctrl-Z; 0: they run */
     uint64_t orphans_end_ns;
     uint64_t sweep_ends_ns;
     uint32_t alive;

@@ -14,15 +14,18 @@ static void signal_agents(struct dt_pause *p, int signo)
     }
 }
 
-/* These end the job or warn if ranks start or run for too long. Ranks do neither while they are
- * stopped. */
+/* These wait for ranks, which are stopped, or for messages and readers, to which dtrun does not
+ * attend while it is stopped itself. */
 static void give_time_back(struct dt_timers *timers, uint64_t ns)
 {
-    static const enum dt_job_timer of_ranks[] = { DT_TIMER_START, DT_TIMER_STRAGGLERS,
-                                                  DT_TIMER_MISSED };
+    static const enum dt_job_timer stopped[] = {
+        DT_TIMER_START,    DT_TIMER_STRAGGLERS, DT_TIMER_MISSED, DT_TIMER_GRACE,
+        DT_TIMER_PATIENCE, DT_TIMER_READER,     DT_TIMER_CUT,    DT_TIMER_AUXILIARIES,
+        DT_TIMER_COLLECT,  DT_TIMER_LAST_CALLS,
+    };
 
-    for (size_t i = 0; i < sizeof of_ranks / sizeof *of_ranks; i++)
-        dt_timers_delay(timers, of_ranks[i], ns);
+    for (size_t i = 0; i < sizeof stopped / sizeof *stopped; i++)
+        dt_timers_delay(timers, stopped[i], ns);
 }
 
 static void stop_here(struct dt_pause *p)

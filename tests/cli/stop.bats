@@ -242,6 +242,32 @@ await_three_leases() {
     await has_woken "$(keeper)" $(($(wakings_of "$(keeper)") + 14))
 }
 
+@test "ranks that SIGTSTP stops while they save have the rest of their grace after SIGCONT" {
+    for how in TERM INT; do
+        try stops_while_ranks_save 1 8
+        clean
+    done
+}
+
+stops_while_ranks_save() { # LEASE
+    set -m
+    dtrun_start --heartbeat "$1" --kill-grace $((2 * $1)) -np 2 sh -c \
+        'trap "echo saving; until [ -e go ]; do sleep 0.05; done; echo saved; exit" TERM INT
+        echo pid $$; while :; do sleep 0.05; done'
+    set +m
+    out_has 2 pid
+    kill -$how "$BACKGROUND"
+    out_has 2 saving
+    kill -TSTP "$BACKGROUND"
+    await is_stopped "$BACKGROUND" $(sed -n 's/.* pid //p' "$OUT")
+    await_three_leases # the grace would be over
+    : >go
+    kill -CONT "$BACKGROUND"
+    dtrun_wait
+    rm go
+    out_has 2 saved
+}
+
 # As Grid Engine does with suspend_method SIGTSTP.
 @test "SIGTSTP from a batch system, in a session without a terminal, stops the job until SIGCONT" {
     env "$TOKEN" setsid "$DTRUN" -np 2 sh -c "$PRINTS_USR1" </dev/null >"$OUT" 2>"$ERR" 3>&- &

@@ -78,15 +78,26 @@ static bool is_any_host_busy(const struct sim_world *w)
     return false;
 }
 
+/* When all ranks had ended, had dtrun not been stopped since then. */
+static uint64_t ended_ns(const struct sim_world *w)
+{
+    const struct sim_witness *x = &w->witness;
+
+    return x->through_ns + x->suspended_ns - x->through_suspended_ns;
+}
+
 static void expect_stop(struct sim_world *w, struct sim_event *e)
 {
     const struct sim_witness *x = &w->witness;
     uint64_t asked_ns = x->lost_ns > w->standing_until ? x->lost_ns : w->standing_until;
     uint64_t answered_ns = asked_ns + (ANSWERS_MS + LATE_MS) * SIM_MS;
+    uint64_t due_ns = ended_ns(w) + (END_MS + LATE_MS) * SIM_MS;
 
     /* dtrun first asks the other agents what they know of a loss, and may stand still meanwhile. */
-    if (x->lost_ns >= x->through_ns && answered_ns > w->now_ns) {
-        sim_later(w, answered_ns - w->now_ns,
+    if (x->lost_ns >= x->through_ns && answered_ns > due_ns)
+        due_ns = answered_ns;
+    if (due_ns > w->now_ns) {
+        sim_later(w, due_ns - w->now_ns,
                   (struct sim_event){ .act = expect_stop, .n = e->n, .for_engine = true });
         return;
     }
@@ -109,6 +120,7 @@ void sim_auxiliaries_pardon(struct sim_world *w)
     x->pardoned = n < x->ncauses;
     x->ncauses = n;
     x->through_ns = w->now_ns;
+    x->through_suspended_ns = x->suspended_ns;
     sim_later(w, (END_MS + LATE_MS) * SIM_MS,
               (struct sim_event){ .act = expect_stop, .n = x->generation, .for_engine = true });
 }
@@ -119,9 +131,9 @@ bool sim_check_auxiliaries_stopped(struct sim_world *w)
 
     if (!is_calm(w))
         return false;
-    if (!x->limit_over && w->now_ns - x->through_ns < END_MS * SIM_MS)
+    if (!x->limit_over && w->now_ns - ended_ns(w) < END_MS * SIM_MS)
         sim_broken(w, "auxiliaries are stopped %" PRIu64 " ms after all ranks have exited with 0",
-                   (w->now_ns - x->through_ns) / SIM_MS);
+                   (w->now_ns - ended_ns(w)) / SIM_MS);
     x->stopped_auxiliaries = true;
     return true;
 }

@@ -68,6 +68,7 @@ void sim_oracle_order(struct sim_world *w, struct sim_order order)
 
     order.count = x->ordered = ++x->count;
     order.at_ns = w->now_ns;
+    order.suspended_ns = x->suspended_ns;
     if (x->norders < SIM_ORDERS_MAX)
         x->orders[x->norders++] = order;
     sim_stopping_ordered(w);
@@ -224,6 +225,7 @@ void sim_oracle_suspended(struct sim_world *w, uint64_t ns)
 {
     w->witness.first_end_ns += ns;
     w->witness.missed.told_ns += ns;
+    w->witness.suspended_ns += ns;
 }
 
 static uint64_t minus_or_zero(uint64_t a, uint64_t b)

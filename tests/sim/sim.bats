@@ -384,6 +384,9 @@ caught() {
 @test "the simulator catches a PING to an agent that has not answered the last one" {
     caught "PING is sent to an agent that has not answered"
 }
+@test "the simulator catches a grace that runs on while Ctrl-Z stops the ranks" {
+    caught "the time of Ctrl-Z counts for the grace of ranks"
+}
 @test "the simulator catches a dtrun that stops itself before its ranks" {
     caught "dtrun stops itself before its ranks"
 }

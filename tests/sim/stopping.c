@@ -25,7 +25,10 @@ static bool is_grace_over(const struct sim_world *w, uint64_t ms)
 {
     const struct sim_witness *x = &w->witness;
 
-    return x->insisted || w->now_ns - x->orders[0].at_ns >= (grace_ms(w) + ms) * SIM_MS;
+    uint64_t suspended_ns = x->suspended_ns - x->orders[0].suspended_ns;
+
+    return x->insisted ||
+           w->now_ns - x->orders[0].at_ns - suspended_ns >= (grace_ms(w) + ms) * SIM_MS;
 }
 
 bool sim_is_reader_late(const struct sim_world *w)

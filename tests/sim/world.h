@@ -271,7 +271,8 @@ enum { SIM_ORDERS_MAX = 8, SIM_SAID_MAX = 128 };
 
 struct sim_order { /* something that ends a job by itself: a signal or a limit */
     uint64_t count, at_ns;
-    int signo; /* or 0 */
+    uint64_t suspended_ns; /* as in the witness, until then */
+    int signo;             /* or 0 */
     int code;
     bool late; /* counts even if all has gone well */
 };
@@ -292,7 +293,8 @@ struct sim_witness {
     size_t ncauses, decided_causes;
     uint32_t ended, ended_well; /* ranks */
     bool pardoned; /* auxiliaries had failed before dtrun learnt that all ranks had exited with 0 */
-    uint64_t through_ns;      /* when dtrun learnt that */
+    uint64_t through_ns;           /* when dtrun learnt that */
+    uint64_t through_suspended_ns; /* suspended_ns at that time */
     bool stopped_auxiliaries; /* dtrun has stopped the auxiliaries because only they were left */
     bool limit_over;          /* --timeout has passed */
     uint64_t first_end_ns;    /* when dtrun learnt that the first rank had exited with 0 */
@@ -313,9 +315,10 @@ struct sim_witness {
     bool drops_output;            /* ... after a signal had ended the job */
     bool dropped[SIM_STREAMS];    /* dtrun has said that nobody reads this output */
     struct sim_said said[SIM_SAID_MAX];
-    uint64_t paused_ns; /* Ctrl-Z was given then, and dtrun has not stopped yet; or 0 */
-    uint64_t finished;  /* the engine has shown that the job is over */
-    bool lost_for_good; /* when finished, a host that the job needed could not be used */
+    uint64_t paused_ns;    /* Ctrl-Z was given then, and dtrun has not stopped yet; or 0 */
+    uint64_t suspended_ns; /* for how long dtrun has been stopped */
+    uint64_t finished;     /* the engine has shown that the job is over */
+    bool lost_for_good;    /* when finished, a host that the job needed could not be used */
     struct sim_order orders[SIM_ORDERS_MAX];
     size_t norders;
     uint64_t ordered;      /* the count of the last order */
