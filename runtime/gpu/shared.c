@@ -305,7 +305,7 @@ static CUresult queue_fold(struct queueing *q, struct dt_gpu_fold f)
     q->function = "cuLaunchKernel";
     if (f.n == 1 && f.prescale == 1 && f.divisor == 1 && f.postscale == 1)
         return CUDA_SUCCESS;
-    return dt_gpu_folder_queue(&q->s->folder, f, q->s->stream);
+    return dt_gpu_folder_queue(q->s->kernel, f, q->s->stream);
 }
 
 static CUresult queue_group_fold(struct queueing *q)

@@ -33,9 +33,9 @@ struct dt_shared { /* one per communicator; all zero at first */
     CUevent begun, done; /* of the current call */
     struct dt_gpu_words words;
     struct dt_gpu_arena arena;
-    size_t slot;                 /* bytes of the arena for each rank of the group */
-    struct dt_gpu_folder folder; /* used by the leader */
-    _Atomic uint32_t step;       /* the last step that has been queued */
+    size_t slot;           /* bytes of the arena for each rank of the group */
+    CUfunction kernel;     /* used by the leader */
+    _Atomic uint32_t step; /* the last step that has been queued */
     struct dt_gpu_watched watched;
 };
 

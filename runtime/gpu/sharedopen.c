@@ -132,7 +132,7 @@ static bool make_arena(struct opening *o)
     struct dt_shared *s = o->s;
     char call[sizeof o->mine.what];
     const char *function;
-    CUresult result = dt_gpu_folder_open(&s->folder, &function);
+    CUresult result = dt_gpu_folder_load(s->context, s->life, &s->kernel, &function);
 
     if (note_failure(o, function, result))
         return false;
@@ -235,7 +235,6 @@ void dt_shared_free(struct dt_shared *s)
 {
     const struct dt_cuda *cuda = dt_cuda();
 
-    dt_gpu_folder_close(&s->folder);
     dt_gpu_arena_close(&s->arena);
     dt_gpu_words_close(&s->words);
     if (s->done)

@@ -45,6 +45,11 @@ shared() { # the arguments of share
     ! grep -i 'order\|match' "$T/log" || false
 }
 
+@test "shared: the driver compiles the kernel once, however many communicators use it" {
+    shared 1 3 gpu slots -x DTRUN_DEVICE=shared -x STANDIN_LOG="$T/log"
+    [ "$(grep -c ' loads a module$' "$T/log")" = 1 ]
+}
+
 @test "shared: sums that are rounded have the same bytes as in host memory" { shared 1 3 gpushared bytes; }
 
 @test "shared: factors, requests, buckets, default streams, joins, pairs, captures and managed memory work, mixed buffers do not" {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/gpu/fold/fold.h"
 #include "tests/standin/driver.h"
@@ -45,6 +46,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     if (!image)
         return CUDA_ERROR_INVALID_VALUE;
     standin_await_load();
+    standin_log("pid %d loads a module", (int)getpid());
     *module = calloc(1, sizeof(**module));
     (*module)->context = context;
     (*module)->life = context->life;
