@@ -290,6 +290,8 @@ static void check_refusal(struct sim_world *w, struct sim_conn *c,
     if (m->generation != w->witness.generation)
         return;
     c->started = 0;
+    if (c->host->left)
+        return;
     dispensable = m->step == DT_SPAWN_LEFTOVER ? !m->error : c->aside;
     if (!dispensable || !sim_must_leave_stuck(w, c))
         sim_oracle_refusal(w, m->step == DT_SPAWN_EXEC ? code : DT_EXIT_LAUNCH);

@@ -174,8 +174,9 @@ static void commit(struct sim_world *w, struct sim_event *e)
     struct sim_agent *a = e->who;
     const struct sim_rank *r = sim_acting_process(w, e);
 
-    if (!r || r->stubborn || w->stuck_generation == a->generation)
+    if (!r || r->stubborn || w->stuck_generation == a->generation || a->generation < w->owner)
         return;
+    w->owner = a->generation;
     w->durable = sim_rank_step(w, r);
     send_commit(w, a, DT_COMMITTED);
     sim_plan(w, a, r, w->s->commit_ns, commit, 0);
@@ -193,6 +194,7 @@ static void end_restore(struct sim_world *w, struct sim_event *e)
 static void plan_checkpoints(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r)
 {
     if (w->s->restores) {
+        w->owner = a->generation;
         send_commit(w, a, DT_RESTORE_BEGUN);
         sim_plan(w, a, r, w->s->restore_ns, end_restore, 0);
     }

@@ -395,6 +395,7 @@ struct sim_world {
     uint32_t well_generation; /* of which `well` ranks have exited with 0 */
     uint32_t well;
     int64_t durable;           /* step of the newest checkpoint, or -1 */
+    uint32_t owner;            /* the generation that saves; no earlier one can */
     uint32_t left_generation;  /* a rank of it has exited with 0 too early */
     uint32_t stuck_generation; /* its linked ranks wait for one that died or hangs */
     struct sim_witness witness;
