@@ -141,6 +141,7 @@ launcher_liblauncher_a_SOURCES = \
 	launcher/remote/child.c launcher/remote/child.h \
 	launcher/remote/choose.c launcher/remote/choose.h \
 	launcher/remote/dial.c launcher/remote/dial.h \
+	launcher/remote/limit.c launcher/remote/limit.h \
 	launcher/remote/link.c launcher/remote/link.h \
 	launcher/remote/logon.c launcher/remote/logon.h \
 	launcher/remote/pass.c launcher/remote/pass.h \

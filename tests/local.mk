@@ -331,7 +331,7 @@ tests_unit_remote_sshsocket_LDADD = $(LAUNCHER_LIBS) $(SSH2_LIBS) $(CMOCKA_LIBS)
 
 # It also runs under ThreadSanitizer, and no other test there needs the launcher's libraries.
 tests_unit_remote_link_SOURCES = tests/unit/remote/link.c tests/unit/unit.h launcher/remote/boot.c \
-	launcher/remote/child.c launcher/remote/link.c launcher/remote/pass.c \
+	launcher/remote/child.c launcher/remote/limit.c launcher/remote/link.c launcher/remote/pass.c \
 	launcher/remote/transport_child.c launcher/remote/transport_local.c
 tests_unit_remote_link_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_remote_link_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)

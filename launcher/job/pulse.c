@@ -75,10 +75,13 @@ void dt_pulse_begin_tick(const struct dt_pulse *p)
 }
 
 /* The restart waits for the fresh connection to a lost host, so this has only as much time as an
- * agent may be silent. */
+ * agent may be silent. If dtrun stood still until now, it first reads what came meanwhile. */
 static void limit_retry(const struct dt_pulse *p, struct dt_hostlink *h, uint64_t now_ns)
 {
-    if (p->core->state == DT_JOB_RECOVERING && now_ns - h->opened_ns >= heartbeat_ms(p) * 1000000)
+    bool stood_still = now_ns - p->last_look_ns >= heartbeat_ms(p) * 1000000;
+
+    if (p->core->state == DT_JOB_RECOVERING && !stood_still &&
+        now_ns - h->opened_ns >= heartbeat_ms(p) * 1000000)
         dt_hostlink_close(h, "did not connect again within %d s (phase: %s)",
                           p->core->config->heartbeat_s, dt_hostlink_awaits(h));
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/remote/limit.h"
 #include "launcher/remote/resolve.h"
 #include "launcher/remote/ssh/ssherror.h"
 
@@ -12,7 +13,7 @@ struct dt_dial {
     struct dt_resolve *resolve; /* NULL once it has answered */
     char *hostname;
     uv_connect_t connect;
-    uv_timer_t timer;
+    struct dt_limit limit;
     uv_tcp_t *tcp; /* the connection that is being made or has been made */
     struct addrinfo *list;
     struct addrinfo *next;
@@ -39,7 +40,7 @@ static void on_dial_closed(uv_handle_t *handle)
 
 static void finish_dial(struct dt_dial *d)
 {
-    uv_close((uv_handle_t *)&d->timer, on_dial_closed);
+    uv_close((uv_handle_t *)&d->limit.timer, on_dial_closed);
 }
 
 static void try_next(struct dt_dial *d);
@@ -72,7 +73,7 @@ static void on_connected(uv_connect_t *req, int status)
 {
     struct dt_dial *d = req->data;
 
-    uv_timer_stop(&d->timer);
+    uv_timer_stop(&d->limit.timer);
     if (status == 0 && !d->cancelled) {
         d->connected = true;
         finish_dial(d);
@@ -106,7 +107,7 @@ static void try_next(struct dt_dial *d)
     uv_tcp_init(d->loop, d->tcp);
     d->tcp->data = d;
     d->connect.data = d;
-    uv_timer_start(&d->timer, on_expired, (uint64_t)d->timeout_s * 1000, 0);
+    dt_limit_start(&d->limit, on_expired, (uint64_t)d->timeout_s * 1000);
     rc = uv_tcp_connect(&d->connect, d->tcp, d->next->ai_addr, on_connected);
     if (rc)
         on_connected(&d->connect, rc);
@@ -134,8 +135,8 @@ struct dt_dial *dt_dial_open(uv_loop_t *loop, const char *hostname, int port, in
     d->timeout_s = timeout_s;
     d->done = done;
     d->arg = arg;
-    uv_timer_init(loop, &d->timer);
-    d->timer.data = d;
+    uv_timer_init(loop, &d->limit.timer);
+    d->limit.timer.data = d;
     d->resolve = dt_resolve_open(loop, hostname, port, on_resolved, d);
     return d;
 }

@@ -10,6 +10,7 @@
 #include "launcher/base/random.h"
 #include "launcher/base/strbuf.h"
 #include "launcher/remote/boot.h"
+#include "launcher/remote/limit.h"
 #include "runtime/wire/env.h"
 #include "runtime/wire/frame.h"
 
@@ -35,7 +36,7 @@ struct dt_link {
     void *arg;
     struct dt_strbuf command;
     struct dt_transport *transport; /* NULL: opening failed before a transport existed */
-    uv_timer_t timer;
+    struct dt_limit limit;
     enum state state;
     const char *carrier;     /* as the transport reported it last */
     bool ending;             /* END has been sent, so the agent will exit */
@@ -58,7 +59,7 @@ void dt_link_close(struct dt_link *l)
     if (l->state == CLOSING)
         return;
     l->state = CLOSING;
-    uv_timer_stop(&l->timer);
+    uv_timer_stop(&l->limit.timer);
     if (l->transport)
         l->config.transport->close(l->transport);
 }
@@ -123,7 +124,7 @@ static void take_hello(struct dt_link *l, uint8_t type, const struct dt_msg_hell
         return;
     }
     l->state = OPEN;
-    uv_timer_stop(&l->timer);
+    uv_timer_stop(&l->limit.timer);
     if (l->config.transport->greeted)
         l->config.transport->greeted(l->transport);
     l->events.ready(l->arg, hello);
@@ -211,7 +212,7 @@ static void push_agent(struct dt_link *l)
 
         ops->write(l->transport, agent->data + l->pushed, n);
         l->pushed += n;
-        uv_timer_start(&l->timer, on_start_timeout, START_MS, 0);
+        dt_limit_start(&l->limit, on_start_timeout, START_MS);
     }
 }
 
@@ -389,8 +390,8 @@ static int begin_link(struct dt_link *l)
     l->transport = NULL;
     if (l->config.transport != &dti_transport_local && make_command(l))
         return -1;
-    uv_timer_start(&l->timer, on_start_timeout, START_MS, 0);
-    l->transport = l->config.transport->open(l->timer.loop, &l->config.remote, &events, l);
+    dt_limit_start(&l->limit, on_start_timeout, START_MS);
+    l->transport = l->config.transport->open(l->limit.timer.loop, &l->config.remote, &events, l);
     return 0;
 }
 
@@ -429,7 +430,7 @@ static void on_transport_closed(void *arg, const struct dt_error *why)
     l->state = CLOSING;
     l->carrier = dt_link_carrier(l);
     l->transport = NULL;
-    uv_close((uv_handle_t *)&l->timer, on_link_timer_closed);
+    uv_close((uv_handle_t *)&l->limit.timer, on_link_timer_closed);
 }
 
 static void on_never_opened(uv_timer_t *timer)
@@ -446,11 +447,11 @@ struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *confi
     l->events = *events;
     l->arg = arg;
     l->carrier = config->transport->name;
-    uv_timer_init(loop, &l->timer);
-    l->timer.data = l;
+    uv_timer_init(loop, &l->limit.timer);
+    l->limit.timer.data = l;
     if (begin_link(l) < 0) {
         l->state = CLOSING;
-        uv_timer_start(&l->timer, on_never_opened, 0, 0);
+        uv_timer_start(&l->limit.timer, on_never_opened, 0, 0);
     }
     return l;
 }

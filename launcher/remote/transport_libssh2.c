@@ -8,6 +8,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/remote/child.h"
 #include "launcher/remote/dial.h"
+#include "launcher/remote/limit.h"
 #include "launcher/remote/logon.h"
 #include "launcher/remote/ssh/base64.h"
 #include "launcher/remote/ssh/ssherror.h"
@@ -40,7 +41,7 @@ struct dt_transport {
     bool turned_away; /* the SSH server closed the connection during the handshake */
     int holds;        /* how many parts must end before this can be freed */
     struct dt_dial *dial;
-    uv_timer_t timer;
+    struct dt_limit limit;
     struct dt_sshsocket socket;
     LIBSSH2_SESSION *session;
     struct dt_logon logon;
@@ -88,7 +89,7 @@ static void release(struct dt_transport *t)
     if (t->dial)
         dt_dial_cancel(t->dial);
     dt_logon_close(&t->logon);
-    uv_close((uv_handle_t *)&t->timer, on_transport_timer_closed);
+    uv_close((uv_handle_t *)&t->limit.timer, on_transport_timer_closed);
 }
 
 static __attribute__((format(printf, 2, 3))) void fail_transport(struct dt_transport *t,
@@ -251,7 +252,7 @@ static void on_dialled(void *arg, uv_tcp_t *tcp, const struct dt_error *err)
         return;
     }
     dt_sshsocket_end_when_silent(&t->socket, t->remote->login->config.connecttimeout);
-    uv_timer_start(&t->timer, on_login_timeout, (uint64_t)login_seconds(t) * 1000, 0);
+    dt_limit_start(&t->limit, on_login_timeout, (uint64_t)login_seconds(t) * 1000);
     if (begin_session(t) == 0) {
         t->phase = HANDSHAKE;
         dt_sshsocket_read(&t->socket);
@@ -374,7 +375,7 @@ static bool step_exec(struct dt_transport *t)
         fail_session(t);
         return false;
     }
-    uv_timer_stop(&t->timer);
+    uv_timer_stop(&t->limit.timer);
     t->phase = RUNNING;
     return true;
 }
@@ -486,8 +487,8 @@ static struct dt_transport *ssh2_open(uv_loop_t *loop, const struct dt_remote *r
     t->arg = arg;
     t->holds = 3; /* the timer, the logon, and the dial or socket */
     dt_logon_init(&t->logon, loop, remote, on_wake, release_hold, t);
-    uv_timer_init(loop, &t->timer);
-    t->timer.data = t;
+    uv_timer_init(loop, &t->limit.timer);
+    t->limit.timer.data = t;
     t->dial =
         dt_dial_open(loop, config->hostname, config->port, config->connecttimeout, on_dialled, t);
     return t;

@@ -316,6 +316,30 @@ login_takes_three() { # ConnectTimeout
     cluster_err_has "dtrun: host4: authenticate: no answer for $(($1 * 3)) s; try: ssh host4 true"
 }
 
+@test "a host that answers while dtrun is stopped is not given up" {
+    try is_stopped_while_it_calls 2 10
+}
+
+is_stopped_while_it_calls() { # ConnectTimeout
+    echo "ConnectTimeout $1" >"$CLUSTER_HOME/.ssh/config"
+    cluster_mute 2
+    cluster_dtrun_start --transport libssh2 -np 1 -H host2 echo done
+    await has_connections syn-sent
+    kill -STOP "$DTRUN_PID"
+    cluster_unmute 2
+    await has_connections established
+    sleep $(($1 + 1)) # the time for the connection is over, and more
+    kill -CONT "$DTRUN_PID"
+    cluster_dtrun_wait
+    cat "$ERR"
+    [ "$RC" = 0 ]
+    [ "$(cat "$OUT")" = done ]
+}
+
+has_connections() { # STATE
+    cluster_run ss -Htn state "$1" dst "$CLUSTER_NET.2" | grep -q .
+}
+
 @test "a login may take three times ConnectTimeout" {
     try login_takes_three 1 10
 }
