@@ -185,6 +185,19 @@ END
     becomes_clean
 }
 
+@test "the kit: commands that tell of the machine have a limit, and none is left behind" {
+    fake nvidia-smi <<'END'
+trap '' TERM
+while :; do sleep 0.1; done
+END
+    PATH=$T/fake:$PATH GPU_KIT_TOTAL_S=3 GPU_KIT_END_S=100 kit --standin --logs "$T/logs" kinds
+    [ "$RC" = 0 ]
+    grep -q '^kinds of pointers .*the kit has run out of time .*SKIP$' "$OUT"
+    [ "$(grep -c '^--- nvidia-smi' "$T/logs/machine.txt")" = 3 ]
+    grep -q '^--- dtrun --check$' "$T/logs/machine.txt"
+    becomes_clean
+}
+
 # Nothing kills a process that hangs in the kernel. Here timeout kills no job.
 @test "the kit: it ends even if a job cannot be killed, and its files are whole" {
     fake timeout <<END
