@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/comm/collective.h"
+#include "runtime/gpu/device/errand.h"
 #include "runtime/gpu/device/life.h"
 #include "runtime/gpu/device/provision.h"
 #include "runtime/gpu/device/wait.h"
@@ -24,6 +25,7 @@ enum {
     SLOT_MIN = 1024 * 1024,
     SLOT_MAX = 16 * 1024 * 1024,
     SETTLE_MS = 1000,
+    FREE_MS = 200,
     STEPS_AHEAD = 8, /* that the driver's queue takes, however many ranks share the GPU */
 };
 
@@ -91,6 +93,27 @@ static bool has_ended(void *shared)
     return dt_cuda()->cuStreamQuery(s->stream) != CUDA_ERROR_NOT_READY;
 }
 
+/* Runs in a thread of its own: the driver may make it wait for whatever the GPU does. */
+static void free_copy(void *copy)
+{
+    struct dt_shared *s = copy;
+    struct dt_cuda_scope scope;
+
+    if (!dt_gpu_enter_life(&scope, s->context, s->life))
+        return;
+    dt_shared_free(s);
+    dt_cuda_leave(&scope);
+}
+
+static void free_within(unsigned ms, const struct dt_shared *s)
+{
+    struct dt_errand *freeing = dt_errand_start(free_copy, NULL, s, sizeof *s);
+
+    if (freeing)
+        dt_errand_await(freeing, ms);
+    dt_errand_end(freeing);
+}
+
 /* Leaks what the stream still uses after SETTLE_MS. */
 static void give_up(struct dt_comm *c)
 {
@@ -99,9 +122,9 @@ static void give_up(struct dt_comm *c)
     if (s->words.memory)
         dt_gpu_words_release(&s->words, s->step);
     dt_ncclcomm_abort(c);
-    if (s->stream && s->words.memory && !dt_gpu_wait_at_most(SETTLE_MS, has_ended, s))
-        *s = (struct dt_shared){ .groups = s->groups };
-    dt_shared_free(s);
+    if (s->stream && (!s->words.memory || dt_gpu_wait_at_most(SETTLE_MS, has_ended, s)))
+        free_within(FREE_MS, s);
+    *s = (struct dt_shared){ .groups = s->groups };
 }
 
 /* If the program has destroyed the context, that has freed what was made there, and the arena is
