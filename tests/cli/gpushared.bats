@@ -113,11 +113,13 @@ shared() { # the arguments of share
 
 # In the first launch, the ranks of NCCL wait for each other. The message is about the rank whose call exceeds the
 # timeout first: one that is in the launch, or one that waits for it.
-@test "shared: a call that times out returns, even if the driver frees memory only when the GPU is idle" {
-    share 1 2 gpushared busy -x DTRUN_DEVICE=shared -x STANDIN_STERN=1
-    code_is 124
-    [ "$(grep -c '^-5: .*timed out: ' "$OUT")" = 2 ] || { show; false; }
-    clean
+@test "a call that times out returns, even if the driver frees memory only when the GPU is idle" {
+    for options in 'shared -x STANDIN_STERN=1 -- 0 1' 'staging -- 0 8000000'; do # pins 96 MB
+        share 1 2 gpushared busy -x DTRUN_DEVICE=$options
+        code_is 124
+        [ "$(grep -c '^-5: .*timed out: ' "$OUT")" = 2 ] || { show; false; }
+        clean
+    done
 }
 
 @test "shared: when NCCL does not launch the first call between leaders, the timeout names them" {

@@ -10,7 +10,7 @@
  * - middle RANK [COUNT]: that rank is killed while its GPU has work before a call that the others
  * have already joined
  * - abort RANK [COUNT]: that rank aborts the communicator instead
- * - busy: a call times out while the GPUs have other work
+ * - busy 0 [COUNT]: an all-gather of two ranks times out while their GPUs have other work
  * - beside: calls on one communicator while the GPU of rank 0 has work before a large call on
  *   another
  * - train: steps with a checkpoint after each; prints the resulting weights */
@@ -255,9 +255,9 @@ static void need_sum(const float *device, size_t i)
 }
 
 /* A call on the device times out while the program's GPU has other work, which goes on. */
-static void busy(void)
+static void busy(size_t count)
 {
-    float *buf = device_new(sizeof *buf);
+    float *buf = device_new(count * sizeof *buf), *all = device_new(count * 2 * sizeof *all);
     struct gate gate, other;
     CUstream stream;
     dt_result_t r;
@@ -265,12 +265,12 @@ static void busy(void)
     DRIVE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     gate_make(&gate);
     gate_make(&other);
-    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    need(dt_all_gather(DT_WORLD, buf, all, 1, DT_F32));
     need(dt_comm_set_timeout(DT_WORLD, 0.5));
     gate_shut(&other, stream);
     if (dt_rank() == 1)
         gate_shut(&gate, CU_STREAM_LEGACY);
-    r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
+    r = dt_all_gather(DT_WORLD, buf, all, count, DT_F32);
     printf("%d: %s\n", (int)r, dt_last_error());
     gate_open(&gate);
     gate_open(&other);
@@ -362,7 +362,7 @@ int main(int argc, char **argv)
     else if (strcmp(what, "beside") == 0)
         beside();
     else if (strcmp(what, "busy") == 0)
-        busy();
+        busy(count);
     else if (strcmp(what, "train") == 0)
         train();
     else

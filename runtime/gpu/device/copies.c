@@ -237,12 +237,12 @@ CUresult dt_gpu_copying_begin(struct dt_gpu_copying *g, struct dt_gpu_copies *s,
     return result;
 }
 
-static void give_host(const struct dt_gpu_copying *g)
+static void give_host(const struct dt_gpu_copying *g, bool failed)
 {
     if (g->pageable)
         free(g->host);
     else
-        dt_pinned_give(g->host);
+        dt_pinned_give(g->host, !failed);
 }
 
 /* If copies may still run, an entry stays in its list, since memory is reserved by the entry's
@@ -253,7 +253,7 @@ bool dt_gpu_copying_end(struct dt_gpu_copying *g, bool failed)
     bool over = !failed || dt_gpu_settles(s->stream);
 
     if (over) {
-        give_host(g);
+        give_host(g, failed);
         end_sharing(&g->sharing);
     } else {
         *s = (struct dt_gpu_copies){ .next = s->next, .context = s->context };

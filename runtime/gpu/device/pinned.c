@@ -177,7 +177,7 @@ static void free_unlocked(struct block *b)
     pthread_cond_broadcast(&dti_pinned.freed);
 }
 
-void dt_pinned_give(void *memory)
+void dt_pinned_give(void *memory, bool may_free)
 {
     struct block *b;
 
@@ -191,7 +191,7 @@ void dt_pinned_give(void *memory)
         b->used = false;
         dti_pinned.kept += b->bytes;
     }
-    while ((b = find_excess_locked()))
+    while (may_free && (b = find_excess_locked()))
         free_unlocked(b);
     pthread_mutex_unlock(&dti_pinned.mutex);
 }

@@ -12,8 +12,9 @@
  * is pinned in the current context. Returns NULL if the driver gives no more, or must not be asked
  * (provision.h). */
 void *dt_pinned_take(size_t bytes, const void *owner);
-/* Accepts NULL. */
-void dt_pinned_give(void *memory);
+/* Accepts NULL. may_free: whether memory beyond the limit may be freed now, which waits for all
+ * streams. */
+void dt_pinned_give(void *memory, bool may_free);
 
 /* Between dt_pinned_hold and dt_pinned_let_go no memory is freed, even beyond the limit: freeing
  * waits for all streams, including one that is held until a call has been made. The excess is freed
