@@ -366,7 +366,8 @@ bool sim_has_refusal(const struct sim_witness *x)
 
 bool sim_is_second_name(const struct sim_world *w, const struct sim_host *h)
 {
-    return w->s->twin && h->index == w->s->twin && !h->generation && !h->back && !h[-1].taken;
+    return w->s->twin && h->index == w->s->twin && !h->generation && !h->back &&
+           (h->second || !h[-1].taken);
 }
 
 /* Whether this is a second name of a host that dtrun may use again. */
