@@ -8,9 +8,8 @@
 /* The kernel as PTX text. */
 extern const char dti_fold_ptx[] __attribute__((visibility("hidden")));
 
-/* Loads the kernel into the current context, once in each of its lives (life.h; 0: unknown), where
- * it stays.
- * Returns an error with the function that failed in *function. */
+/* Loads the kernel into the current context, where it stays: once in each life of the context, or,
+ * if life is 0 (life.h), each time. Returns an error with the function that failed in *function. */
 CUresult dt_gpu_folder_load(CUcontext context, uint64_t life, CUfunction *kernel,
                             const char **function);
 /* Queues a fold of at least one element. */
