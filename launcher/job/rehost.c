@@ -115,8 +115,10 @@ static void drop(struct dt_rehost *r, size_t host, struct dt_strbuf *names)
 /* The user has just been told which hosts the job has moved from. */
 static void note_told(struct dt_rehost *r)
 {
-    for (size_t i = 0; i < r->core->config->hosts->n; i++)
-        r->moved[i] = r->moved[i] ? DT_REHOST_TOLD : DT_REHOST_USED;
+    for (size_t i = 0; i < r->core->config->hosts->n; i++) {
+        if (r->moved[i])
+            r->moved[i] = DT_REHOST_TOLD;
+    }
 }
 
 /* Marks the plan's hosts that did not come back as lost, and names these and those that were given
@@ -200,13 +202,11 @@ static bool can_continue_with_all(struct dt_rehost *r)
 {
     size_t n = r->core->config->hosts->n;
     bool *lost = dt_xcalloc(n, sizeof *lost), fits;
-    struct dt_plan plan = { 0 };
     struct dt_error err = { 0 };
 
     memcpy(lost, r->lost, n * sizeof *lost);
     use_all_again(r);
     fits = fits_with_quarantined(r, &err);
-    dt_plan_free(&plan);
     free(r->lost);
     r->lost = lost;
     return fits;
