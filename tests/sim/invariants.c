@@ -120,9 +120,9 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     if (m->generation != x->generation) {
         if (m->generation != x->generation + 1)
             sim_broken(w, "generation %u follows %u", m->generation, x->generation);
+        check_left_out(w);
         if (x->generation > 0)
             sim_oracle_decided(w);
-        check_left_out(w);
         sim_rejoin_started(w);
         sim_restarts_started(w);
         sim_check_quarantine_over(w);
