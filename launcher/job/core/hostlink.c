@@ -122,9 +122,9 @@ struct dt_hostlink *dt_hostlink_new(struct dt_hostlinks_shared *shared, size_t h
     h->shared = shared;
     h->host = host;
     h->phase = DT_HOST_WAITING;
-    h->orphans_ns = before ? before->orphans_ns : 0;
-    h->closing_aside = before ? before->closing_aside : 0;
     if (before) {
+        h->orphans_ns = before->orphans_ns;
+        h->closing_aside = before->closing_aside;
         h->why = before->why;
         h->closing = before->closing;
     }
