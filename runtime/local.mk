@@ -110,6 +110,7 @@ runtime_libruntime_a_SOURCES = \
 	runtime/gpu/device/errand.c runtime/gpu/device/errand.h \
 	runtime/gpu/device/gate.c runtime/gpu/device/gate.h \
 	runtime/gpu/device/life.c runtime/gpu/device/life.h \
+	runtime/gpu/device/lifelong.c runtime/gpu/device/lifelong.h \
 	runtime/gpu/device/memory.c runtime/gpu/device/memory.h \
 	runtime/gpu/device/order.c runtime/gpu/device/order.h \
 	runtime/gpu/device/pinned.c runtime/gpu/device/pinned.h \

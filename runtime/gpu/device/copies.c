@@ -1,9 +1,9 @@
 #include "runtime/gpu/device/copies.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "runtime/gpu/device/life.h"
+#include "runtime/gpu/device/lifelong.h"
 #include "runtime/gpu/device/pinned.h"
 #include "runtime/gpu/device/provision.h"
 #include "runtime/gpu/device/wait.h"
@@ -126,59 +126,26 @@ CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, co
 
 /* ---- the stream that calls share ---- */
 
-struct shared_stream {
-    struct shared_stream *next;
-    CUcontext context;
-    uint64_t life;
-    CUstream stream;
-};
+static struct dt_gpu_lifelong dti_shared_streams = DT_GPU_LIFELONG;
 
-static struct {
-    pthread_mutex_t mutex;
-    struct shared_stream *all;
-} dti_shared_streams = { .mutex = PTHREAD_MUTEX_INITIALIZER };
-
-static CUstream find_shared(CUcontext context, uint64_t life)
+static CUresult make_shared(void **made, const char **function)
 {
-    struct shared_stream *s;
+    CUstream stream = NULL;
+    CUresult result = dt_cuda_make_stream(&stream, function);
 
-    pthread_mutex_lock(&dti_shared_streams.mutex);
-    s = dti_shared_streams.all;
-    while (s && (s->context != context || s->life != life))
-        s = s->next;
-    pthread_mutex_unlock(&dti_shared_streams.mutex);
-    return s ? s->stream : NULL;
-}
-
-static void add_shared(struct shared_stream *s)
-{
-    pthread_mutex_lock(&dti_shared_streams.mutex);
-    s->next = dti_shared_streams.all;
-    dti_shared_streams.all = s;
-    pthread_mutex_unlock(&dti_shared_streams.mutex);
+    *made = stream;
+    return result;
 }
 
 static CUresult find_or_make_shared(CUcontext context, uint64_t life, CUstream *stream,
                                     const char **function)
 {
-    struct shared_stream *s;
-    CUresult result;
+    void *made;
+    CUresult result =
+        dt_gpu_lifelong_get(&dti_shared_streams, context, life, make_shared, &made, function);
 
-    *stream = find_shared(context, life);
-    if (*stream)
-        return CUDA_SUCCESS;
-    s = calloc(1, sizeof *s);
-    *function = "calloc";
-    if (!s)
-        return DT_CUDA_NO_HOST_MEMORY;
-    result = dt_cuda_make_stream(stream, function);
-    if (result) {
-        free(s);
-        return result;
-    }
-    *s = (struct shared_stream){ .context = context, .life = life, .stream = *stream };
-    add_shared(s);
-    return CUDA_SUCCESS;
+    *stream = made;
+    return result;
 }
 
 CUresult dt_gpu_copies_make_shared(CUcontext context, const char **function)
